@@ -1,0 +1,69 @@
+/*
+ * What the user asked for: the command line, the URL, ssh_config and the environment merged
+ * into one structure, checked, with clear errors. Single-threaded use, before the mount.
+ */
+#ifndef MOORFS_CONFIG_CONFIG_H
+#define MOORFS_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+
+#include "base/failure.h"
+#include "io/io.h"
+#include "remote/pool.h"
+#include "transport/ssh_target.h"
+#include "vfs/vfs.h"
+
+enum config_action { CONFIG_MOUNT, CONFIG_HELP, CONFIG_VERSION };
+
+struct config {
+	enum config_action action;
+
+	char *spec;        /* as given: "user@host:dir", shown as the source in /proc/mounts */
+	char *mountpoint;  /* as given */
+	char *remote_dir;  /* as given: "", "~/x", "/x" or relative to the remote home */
+
+	bool foreground;   /* -f, or -d */
+	bool debug;        /* -d, -o debug */
+	bool single_threaded; /* -s */
+	bool delay_connect;
+	bool nonempty;
+	bool no_check_root; /* the remote directory is not looked at before mounting */
+	bool allow_other, allow_root, default_permissions, auto_unmount;
+	bool read_only;
+	bool clone_fd;
+	unsigned max_threads, max_idle_threads; /* 0: the program's choice */
+	char *log_file;    /* NULL: syslog */
+	char *fsname, *subtype;
+	char **fuse_options; /* "-o" values handed to libfuse as they are, NULL-terminated */
+
+	struct ssh_target target;
+	struct pool_config pool;
+	struct io_config io;
+	struct vfs_config vfs; /* root and mountpoint are filled in by main */
+	uint32_t max_read, max_write; /* 0: the server's limits; upper bounds else */
+	struct {
+		bool rename;       /* workaround=rename: replace by unlink + rename (no posix-rename) */
+		bool renamexdev;   /* failure of rename is told as EXDEV */
+		bool truncate, fstat, createmode; /* accepted, moot here */
+	} workaround;
+};
+
+/*
+ * Parses argv. 0, or -1 with the failure (FAILURE_USAGE) filled: the message names the option
+ * or argument, what is wrong and the nearest known name. Frees nothing on failure:
+ * call config_release() in either case. Reads no files and starts no program.
+ */
+int config_parse(struct config *config, int argc, char **argv, struct failure *failure);
+
+/*
+ * Second half: runs `ssh -G` where ssh exists and merges the host's effective configuration
+ * into config->target; makes the prompter. 0 or -1.
+ */
+int config_resolve(struct config *config, struct failure *failure);
+void config_release(struct config *config);
+
+/* --help and --version texts, generated from the option table. */
+void config_print_help(const char *program);
+void config_print_version(void);
+
+#endif

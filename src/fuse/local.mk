@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libfusefs.a
+libfusefs_a_SOURCES =

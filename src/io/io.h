@@ -1,0 +1,120 @@
+/*
+ * The bytes of files: block cache under one memory budget, read-ahead, write-behind. Knows
+ * remote files, not names or nodes.
+ *
+ * Objects: struct io (one per mount) > struct io_file (one per inode that has or had open
+ * handles; owns cached blocks and queued writes) > struct io_handle (one per open(); owns a
+ * remote_file).
+ *
+ * Threads: every function may be called from any thread unless it says otherwise. Completions
+ * (io_read_fn, io_write_fn) run on lanes' threads or on the calling thread and must not block.
+ * Locks: io_file's lock before the cache's lock; never held while calling remote_submit's
+ * completion or user callbacks.
+ */
+#ifndef MOORFS_IO_IO_H
+#define MOORFS_IO_IO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/bytes.h"
+#include "remote/remote.h"
+
+struct io;
+struct io_file;
+struct io_handle;
+
+struct io_config {
+	uint64_t cache_size;       /* budget of clean and dirty blocks, bytes */
+	uint64_t dirty_limit;      /* of queued writes, bytes; part of the budget */
+	uint64_t max_window;       /* read-ahead bound of one stream, bytes; 0: from the link */
+	bool read_ahead;           /* false: only what is asked (no_readahead) */
+	bool sync_writes;          /* acknowledge a write when the server has it */
+};
+
+/* NULL when memory is out. */
+struct io *io_new(struct remote *remote, const struct io_config *config);
+/* All handles are closed before. */
+void io_free(struct io *io);
+/* Counters for SIGUSR1: cache bytes, hits, window, waste, queue. */
+void io_report(struct io *io, struct bytes *out);
+
+/* ---- files ---- */
+
+/* What tells two versions of a file apart. */
+struct io_version {
+	uint64_t size;
+	struct timespec mtime;
+};
+
+struct io_file *io_file_new(struct io *io);
+/* No handles any more; cached blocks are dropped. */
+void io_file_free(struct io_file *file);
+
+/*
+ * The server says the file is this version now (called at open, and whenever attributes are
+ * fetched). Returns true when it is what the cache holds, or the difference is due to our own
+ * writes; false when someone else changed it: all clean blocks are dropped and read-ahead in
+ * flight is disowned first.
+ */
+bool io_file_revalidate(struct io_file *file, const struct io_version *version);
+
+/* Size as this mount knows it: the server's, or beyond it where our writes reach. */
+uint64_t io_file_size(struct io_file *file);
+
+/* True while writes are queued or in flight: the server's size and mtime are not final. */
+bool io_file_dirty(struct io_file *file);
+
+/*
+ * Waits until all writes queued so far have been answered. Blocks like remote calls (obeys the
+ * remote_scope). 0, or -EINTR; the errors of the writes stay for flush and fsync.
+ */
+int io_file_drain(struct io_file *file);
+
+/* We changed the size on the server: blocks beyond it are dropped. Call after io_file_drain. */
+void io_file_truncated(struct io_file *file, uint64_t size);
+
+/* Drops clean blocks of [offset, offset + length): the server changed them for us (copy). */
+void io_file_forget_range(struct io_file *file, uint64_t offset, uint64_t length);
+
+/* ---- handles ---- */
+
+/* Takes over the reference to `remote_file`. NULL when memory is out (reference kept). */
+struct io_handle *io_handle_new(struct io_file *file, struct remote_file *remote_file);
+/* Sends what is left, lets the remote file go. Does not block: io_flush came before. */
+void io_handle_free(struct io_handle *handle);
+struct remote_file *io_handle_remote(struct io_handle *handle);
+
+/*
+ * A finished read: `err` 0 or -errno; the iovec points into cached blocks and is valid until the
+ * function returns; fewer bytes than asked only at the end of the file. Bytes may be 0.
+ */
+typedef void io_read_fn(void *context, int err, const struct iovec *iov, int count);
+
+/* Never blocks. `done` is called once, perhaps before io_read returns. */
+void io_read(struct io_handle *handle, uint64_t offset, size_t length, io_read_fn *done,
+             void *context);
+/* The request of this context is of no interest any more: ends it with -EINTR if it waits. */
+void io_read_cancel(struct io_handle *handle, void *context);
+
+/* err 0: queued (or on the server, with sync_writes), or an earlier write's error. */
+typedef void io_write_fn(void *context, int err);
+
+/*
+ * Queues a write. Copies the data before it returns, so never blocks; when the queue is over
+ * dirty_limit `done` is called later, when there is room again. `append`: the offset is ignored
+ * and the data goes to the file's end as this mount knows it, one after the other.
+ */
+void io_write(struct io_handle *handle, uint64_t offset, const void *data, size_t length,
+              bool append, io_write_fn *done, void *context);
+
+/*
+ * Waits for the handle's and the file's writes and reports the first error since the last
+ * report to this handle. Blocks like remote calls; 0 or -errno.
+ */
+int io_flush(struct io_handle *handle);
+/* As io_flush, then fsync on the server where it can. */
+int io_fsync(struct io_handle *handle);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * An open remote file. Handles belong to one connection each, so a file has up to one for
+ * every lane: the first made by OP_OPEN, others made by the protocol when an op of the file
+ * reaches another lane, or the same lane after a reconnect. Such later opens never create or
+ * truncate, and find the same file or fail with -ESTALE.
+ */
+#ifndef MOORFS_REMOTE_FILE_H
+#define MOORFS_REMOTE_FILE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "remote/op.h"
+
+enum { REMOTE_MAX_LANES = 16 };
+
+struct remote;
+
+/* A lane's handle. Only the lane's thread touches it, save `open`, which others may read. */
+struct remote_handle {
+	atomic_bool open;
+	uint32_t generation;      /* of the session that opened it */
+	uint8_t state;            /* the protocol's */
+	uint16_t length;          /* of the protocol's handle string */
+	char bytes[256];
+	struct list_node waiting; /* ops that wait for the handle (op.proto.link) */
+};
+
+struct remote_file {
+	struct remote *remote;
+	atomic_uint refs;
+	unsigned access;          /* OPEN_READ | OPEN_WRITE */
+	int home_lane;            /* where it was opened; -1 before */
+
+	pthread_mutex_t lock;     /* protects the fields below */
+	char *path;
+	bool unlinked;            /* no new handle can be made: ops stay on lanes that have one */
+	bool own_writes;          /* we changed it since: size and mtime prove nothing */
+	struct remote_attr version; /* size and mtime as opened or last revalidated */
+	_Atomic(struct remote_handle *) handles[REMOTE_MAX_LANES];
+};
+
+/* A file not yet open, one reference. NULL when memory is out. Copies the path. */
+struct remote_file *remote_file_new(struct remote *remote, const char *path, unsigned access);
+struct remote_file *remote_file_ref(struct remote_file *file);
+
+/* The last one closes the handles behind the caller's back; errors there are logged. */
+void remote_file_unref(struct remote_file *file);
+
+/* The file was renamed by us; later opens use the new path. -ENOMEM or 0. */
+int remote_file_moved(struct remote_file *file, const char *path);
+
+/* The file has no name any more; see `unlinked`. */
+void remote_file_set_unlinked(struct remote_file *file);
+
+/* Marks that our own writes or truncation have begun. */
+void remote_file_set_written(struct remote_file *file);
+
+/* A copy of the present path, malloc'ed; NULL when memory is out. */
+char *remote_file_path(struct remote_file *file);
+
+/* The handle structure for the lane, made on first use (lane's thread only); NULL: no memory. */
+struct remote_handle *remote_file_handle(struct remote_file *file, int lane);
+
+#endif

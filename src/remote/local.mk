@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libremote.a
+libremote_a_SOURCES =

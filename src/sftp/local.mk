@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libsftp.a
+libsftp_a_SOURCES =

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libtransport.a
+libtransport_a_SOURCES =

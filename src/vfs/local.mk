@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libvfs.a
+libvfs_a_SOURCES =

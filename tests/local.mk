@@ -1,0 +1,5 @@
+# Each suite lists itself in its own file.
+UNIT_LIBS = $(CMOCKA_LIBS)
+include tests/unit/local.mk
+include tests/fuzz/local.mk
+include tests/bench/local.mk
