@@ -11,12 +11,13 @@ struct bytes {
 	char *data;
 	size_t length;
 	size_t capacity;
-	bool failed; /* an allocation failed: contents are incomplete and further adds are void */
+	bool failed; /* an allocation failed: contents are incomplete and further adds are void
+	              */
 };
 
-#define BYTES_INIT                                                                                 \
-	{                                                                                          \
-		NULL, 0, 0, false                                                                  \
+#define BYTES_INIT                \
+	{                         \
+		NULL, 0, 0, false \
 	}
 
 void bytes_init(struct bytes *bytes);

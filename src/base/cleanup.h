@@ -34,12 +34,12 @@ static inline void cleanup_unlock_fn(pthread_mutex_t **mutex)
 #define CLEANUP_JOIN(a, b)  CLEANUP_JOIN_(a, b)
 
 /* Holds the mutex until the enclosing scope ends. */
-#define LOCK_SCOPE(mutex)                                                                          \
-	pthread_mutex_t *CLEANUP_JOIN(lock_scope_, __LINE__)                                       \
-	    __attribute__((cleanup(cleanup_unlock_fn), unused)) = (mutex);                         \
+#define LOCK_SCOPE(mutex)                                                  \
+	pthread_mutex_t *CLEANUP_JOIN(lock_scope_, __LINE__)               \
+	    __attribute__((cleanup(cleanup_unlock_fn), unused)) = (mutex); \
 	pthread_mutex_lock(CLEANUP_JOIN(lock_scope_, __LINE__))
 
-#define CONTAINER_OF(pointer, type, member)                                                        \
+#define CONTAINER_OF(pointer, type, member) \
 	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))

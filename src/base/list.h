@@ -71,11 +71,11 @@ static inline void list_splice_back(struct list_node *to, struct list_node *from
 }
 
 #define list_entry(node, type, member) CONTAINER_OF(node, type, member)
-#define list_for_each(node, head)                                                                  \
+#define list_for_each(node, head) \
 	for (struct list_node *node = (head)->next; node != (head); node = node->next)
 /* As list_for_each; the body may remove `node`. */
-#define list_for_each_safe(node, head)                                                             \
-	for (struct list_node *node = (head)->next, *node##_next = node->next; node != (head);     \
+#define list_for_each_safe(node, head)                                                         \
+	for (struct list_node *node = (head)->next, *node##_next = node->next; node != (head); \
 	     node = node##_next, node##_next = node->next)
 
 #endif

@@ -14,7 +14,8 @@
 
 #include "base/cleanup.h"
 
-static const char *const part_names[LOG_PARTS] = {"main", "fuse", "vfs", "io", "pool", "sftp", "ssh"};
+static const char *const part_names[LOG_PARTS] = {"main", "fuse", "vfs", "io",
+                                                  "pool", "sftp", "ssh"};
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 static const int syslog_levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 
@@ -39,7 +40,8 @@ int log_set_trace(const char *parts)
 		if (length == 3 && memcmp(at, "all", 3) == 0)
 			found = (1u << LOG_PARTS) - 1;
 		for (unsigned i = 0; i < LOG_PARTS; i++)
-			if (strlen(part_names[i]) == length && memcmp(at, part_names[i], length) == 0)
+			if (strlen(part_names[i]) == length &&
+			    memcmp(at, part_names[i], length) == 0)
 				found = 1u << i;
 		if (!found)
 			return -EINVAL;
@@ -101,7 +103,8 @@ static void emit(enum log_level level, const char *part, const char *format, va_
 	LOCK_SCOPE(&sink_lock);
 	switch (sink) {
 	case SINK_SYSLOG:
-		syslog(syslog_levels[level], "%s%s%s", part ? part : "", part ? ": " : "", text);
+		syslog(syslog_levels[level], "%s%s%s", part ? part : "", part ? ": " : "",
+		       text);
 		break;
 	case SINK_STDERR:
 		if (level == LOG_LEVEL_ERROR && !part)
@@ -128,15 +131,15 @@ static void emit(enum log_level level, const char *part, const char *format, va_
 	errno = saved_errno;
 }
 
-#define DEFINE_LOG(name, level)                                                                    \
-	void name(const char *format, ...)                                                         \
-	{                                                                                          \
-		if ((int)(level) > atomic_load_explicit(&current_level, memory_order_relaxed))     \
-			return;                                                                    \
-		va_list args;                                                                      \
-		va_start(args, format);                                                            \
-		emit(level, NULL, format, args);                                                   \
-		va_end(args);                                                                      \
+#define DEFINE_LOG(name, level)                                                                \
+	void name(const char *format, ...)                                                     \
+	{                                                                                      \
+		if ((int)(level) > atomic_load_explicit(&current_level, memory_order_relaxed)) \
+			return;                                                                \
+		va_list args;                                                                  \
+		va_start(args, format);                                                        \
+		emit(level, NULL, format, args);                                               \
+		va_end(args);                                                                  \
 	}
 
 DEFINE_LOG(log_error, LOG_LEVEL_ERROR)

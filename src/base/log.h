@@ -14,16 +14,7 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 /* A part of the program whose tracing can be turned on alone (-o trace=sftp,pool). */
-enum log_part {
-	LOG_MAIN,
-	LOG_FUSE,
-	LOG_VFS,
-	LOG_IO,
-	LOG_POOL,
-	LOG_SFTP,
-	LOG_SSH,
-	LOG_PARTS
-};
+enum log_part { LOG_MAIN, LOG_FUSE, LOG_VFS, LOG_IO, LOG_POOL, LOG_SFTP, LOG_SSH, LOG_PARTS };
 
 /* Messages above the level are dropped. The start is LOG_LEVEL_WARN to stderr. */
 void log_set_level(enum log_level level);
@@ -47,7 +38,8 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_trace(enum log_part part, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_trace(enum log_part part, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /*
  * The bytes as printable text for a message: others become \xNN, and what is longer than

@@ -15,8 +15,8 @@ struct secret *secret_new(const void *bytes, size_t length)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t mapped = (sizeof(struct secret) + length + 1 + page - 1) / page * page;
-	struct secret *secret = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
-	                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct secret *secret =
+	    mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (secret == MAP_FAILED)
 		return NULL;
 	/* Both are best effort: RLIMIT_MEMLOCK may forbid the first. */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/failure.h"
+#include "config/arena.h"
 #include "io/io.h"
 #include "remote/pool.h"
 #include "transport/ssh_target.h"
@@ -18,12 +19,12 @@ enum config_action { CONFIG_MOUNT, CONFIG_HELP, CONFIG_VERSION };
 struct config {
 	enum config_action action;
 
-	char *spec;        /* as given: "user@host:dir", shown as the source in /proc/mounts */
-	char *mountpoint;  /* as given */
-	char *remote_dir;  /* as given: "", "~/x", "/x" or relative to the remote home */
+	char *spec;       /* as given: "user@host:dir", shown as the source in /proc/mounts */
+	char *mountpoint; /* as given */
+	char *remote_dir; /* as given: "", "~/x", "/x" or relative to the remote home */
 
-	bool foreground;   /* -f, or -d */
-	bool debug;        /* -d, -o debug */
+	bool foreground;      /* -f, or -d, or -o debug */
+	bool debug;           /* -d, -o debug */
 	bool single_threaded; /* -s */
 	bool delay_connect;
 	bool nonempty;
@@ -32,20 +33,31 @@ struct config {
 	bool read_only;
 	bool clone_fd;
 	unsigned max_threads, max_idle_threads; /* 0: the program's choice */
-	char *log_file;    /* NULL: syslog */
+	char *log_file;                         /* NULL: syslog */
 	char *fsname, *subtype;
-	char **fuse_options; /* "-o" values handed to libfuse as they are, NULL-terminated */
+	char **fuse_options; /* mount flags handed to libfuse ("noexec"), NULL-terminated or
+	                        NULL */
 
 	struct ssh_target target;
 	struct pool_config pool;
 	struct io_config io;
-	struct vfs_config vfs; /* root and mountpoint are filled in by main */
+	struct vfs_config vfs;        /* root and mountpoint are filled in by main */
 	uint32_t max_read, max_write; /* 0: the server's limits; upper bounds else */
 	struct {
-		bool rename;       /* workaround=rename: replace by unlink + rename (no posix-rename) */
-		bool renamexdev;   /* failure of rename is told as EXDEV */
+		bool rename; /* workaround=rename: replace by unlink + rename (no posix-rename)
+		              */
+		bool renamexdev;                  /* failure of rename is told as EXDEV */
 		bool truncate, fstat, createmode; /* accepted, moot here */
 	} workaround;
+
+	/* ---- of config/ itself ---- */
+	struct arena arena;  /* owns every string above */
+	bool password_stdin; /* the first line of standard input is the password */
+	bool sloppy;         /* unknown options are warned about, not refused (mount -s) */
+	bool batch;          /* BatchMode: nobody is asked anything */
+	bool keepalive_given, connect_timeout_given; /* beat what ssh_config says */
+	bool dirty_limit_given;
+	char *uid_file, *gid_file; /* what vfs.uid_file and vfs.gid_file point to */
 };
 
 /*
@@ -61,6 +73,13 @@ int config_parse(struct config *config, int argc, char **argv, struct failure *f
  */
 int config_resolve(struct config *config, struct failure *failure);
 void config_release(struct config *config);
+
+/*
+ * From now on prompts are answered from memory only (the mount is up, the terminal is no longer
+ * ours). A question that waits for a person ends unanswered. Any thread; not from a signal
+ * handler.
+ */
+void config_stop_asking(struct config *config);
 
 /* --help and --version texts, generated from the option table. */
 void config_print_help(const char *program);

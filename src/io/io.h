@@ -26,11 +26,11 @@ struct io_file;
 struct io_handle;
 
 struct io_config {
-	uint64_t cache_size;       /* budget of clean and dirty blocks, bytes */
-	uint64_t dirty_limit;      /* of queued writes, bytes; part of the budget */
-	uint64_t max_window;       /* read-ahead bound of one stream, bytes; 0: from the link */
-	bool read_ahead;           /* false: only what is asked (no_readahead) */
-	bool sync_writes;          /* acknowledge a write when the server has it */
+	uint64_t cache_size;  /* budget of clean and dirty blocks, bytes */
+	uint64_t dirty_limit; /* of queued writes, bytes; part of the budget */
+	uint64_t max_window;  /* read-ahead bound of one stream, bytes; 0: from the link */
+	bool read_ahead;      /* false: only what is asked (no_readahead) */
+	bool sync_writes;     /* acknowledge a write when the server has it */
 };
 
 /* NULL when memory is out. */
@@ -87,8 +87,8 @@ void io_handle_free(struct io_handle *handle);
 struct remote_file *io_handle_remote(struct io_handle *handle);
 
 /*
- * A finished read: `err` 0 or -errno; the iovec points into cached blocks and is valid until the
- * function returns; fewer bytes than asked only at the end of the file. Bytes may be 0.
+ * A finished read: `err` 0 or -errno; the iovec points into cached blocks and is valid until
+ * the function returns; fewer bytes than asked only at the end of the file. Bytes may be 0.
  */
 typedef void io_read_fn(void *context, int err, const struct iovec *iov, int count);
 

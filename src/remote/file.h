@@ -18,12 +18,16 @@ enum { REMOTE_MAX_LANES = 16 };
 
 struct remote;
 
-/* A lane's handle. Only the lane's thread touches it, save `open`, which others may read. */
+/*
+ * A lane's handle. Only the lane's thread touches it, save `open` and `generation`, which
+ * others may read. A protocol that has an open of its own making in flight holds a reference to
+ * the file until the reply has come or the session has ended.
+ */
 struct remote_handle {
 	atomic_bool open;
-	uint32_t generation;      /* of the session that opened it */
-	uint8_t state;            /* the protocol's */
-	uint16_t length;          /* of the protocol's handle string */
+	_Atomic uint32_t generation; /* of the session that opened it */
+	uint8_t state;               /* the protocol's */
+	uint16_t length;             /* of the protocol's handle string */
 	char bytes[256];
 	struct list_node waiting; /* ops that wait for the handle (op.proto.link) */
 };
@@ -31,13 +35,13 @@ struct remote_handle {
 struct remote_file {
 	struct remote *remote;
 	atomic_uint refs;
-	unsigned access;          /* OPEN_READ | OPEN_WRITE */
-	int home_lane;            /* where it was opened; -1 before */
+	unsigned access; /* OPEN_READ | OPEN_WRITE */
+	int home_lane;   /* where it was opened; -1 before */
 
-	pthread_mutex_t lock;     /* protects the fields below */
+	pthread_mutex_t lock; /* protects the fields below */
 	char *path;
-	bool unlinked;            /* no new handle can be made: ops stay on lanes that have one */
-	bool own_writes;          /* we changed it since: size and mtime prove nothing */
+	bool unlinked;   /* no new handle can be made: ops stay on lanes that have one */
+	bool own_writes; /* we changed it since: size and mtime prove nothing */
 	struct remote_attr version; /* size and mtime as opened or last revalidated */
 	_Atomic(struct remote_handle *) handles[REMOTE_MAX_LANES];
 };
@@ -61,7 +65,8 @@ void remote_file_set_written(struct remote_file *file);
 /* A copy of the present path, malloc'ed; NULL when memory is out. */
 char *remote_file_path(struct remote_file *file);
 
-/* The handle structure for the lane, made on first use (lane's thread only); NULL: no memory. */
+/* The handle structure for the lane, made on first use (lane's thread only); NULL: no memory.
+ */
 struct remote_handle *remote_file_handle(struct remote_file *file, int lane);
 
 #endif

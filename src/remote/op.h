@@ -31,17 +31,17 @@ enum op_kind {
 	OP_MKDIR,    /* path, attr.mode */
 	OP_RMDIR,    /* path */
 	OP_UNLINK,   /* path */
-	OP_RENAME,   /* path -> path2, replacing atomically; -EOPNOTSUPP when the server cannot */
+	OP_RENAME, /* path -> path2, replacing atomically; -EOPNOTSUPP when the server cannot */
 	OP_RENAME_NEW, /* path -> path2, fails when path2 exists (plain SFTP v3 rename) */
-	OP_LIST,     /* path -> entries(), in batches */
-	OP_STATFS,   /* path -> statfs; -EOPNOTSUPP when the server cannot */
-	OP_REALPATH, /* path -> text, attr is not filled */
-	OP_NAMES,    /* ids -> text; users or groups by id; -EOPNOTSUPP when the server cannot */
-	OP_OPEN,     /* file, open_flags, attr.mode when creating -> attr of the opened file */
-	OP_CLOSE,    /* file: this lane's handle; sent by remote_file_unref() only */
-	OP_READ,     /* file, offset, length, data -> count; less than length only at EOF */
-	OP_WRITE,    /* file, offset, length, data; all of it or an error */
-	OP_FSTAT,    /* file -> attr */
+	OP_LIST,       /* path -> entries(), in batches */
+	OP_STATFS,     /* path -> statfs; -EOPNOTSUPP when the server cannot */
+	OP_REALPATH,   /* path -> text, attr is not filled */
+	OP_NAMES, /* ids -> text; users or groups by id; -EOPNOTSUPP when the server cannot */
+	OP_OPEN,  /* file, open_flags, attr.mode when creating -> attr of the opened file */
+	OP_CLOSE, /* file: this lane's handle; sent by remote_file_unref() only */
+	OP_READ,  /* file, offset, length, data -> count; less than length only at EOF */
+	OP_WRITE, /* file, offset, length, data; all of it or an error */
+	OP_FSTAT, /* file -> attr */
 	OP_FSETATTR, /* file, attr */
 	OP_FSYNC,    /* file; -EOPNOTSUPP when the server cannot */
 	OP_COPY,     /* file, offset -> file2, offset2, length; inside the server */
@@ -81,9 +81,10 @@ struct remote_entry {
 	struct remote_attr attr;
 };
 
-/* Sizes in bytes (f_frsize units already multiplied out are not used: as statvfs(3)). */
+/* The fields of statvfs(3), in its units. */
 struct remote_statfs {
 	uint64_t bsize, frsize, blocks, bfree, bavail, files, ffree, favail;
+	uint64_t fsid; /* 0: not known */
 	uint64_t namemax;
 };
 
@@ -104,20 +105,19 @@ struct op {
 	unsigned open_flags;
 	uint64_t offset, offset2;
 	size_t length;
-	void *data;               /* OP_READ's destination, OP_WRITE's source */
-	struct remote_attr attr;  /* also a result */
-	const uint32_t *ids;      /* OP_NAMES */
+	void *data;              /* OP_READ's destination, OP_WRITE's source */
+	struct remote_attr attr; /* also a result */
+	const uint32_t *ids;     /* OP_NAMES */
 	size_t id_count;
 	bool ids_are_groups;
-	bool follow_up;           /* lane is to run it after all earlier ops of `file` on it */
 	void (*done)(struct op *op);
 	/*
 	 * OP_LIST: a batch, on the lane's thread; must not block. Nonzero stops the listing,
 	 * which then ends with -ECANCELED.
 	 */
 	int (*entries)(struct op *op, const struct remote_entry *entries, size_t count);
-	void *owner;              /* for the submitter */
-	uint64_t deadline_ns;     /* 0: the pool sets now + its time-out */
+	void *owner;          /* for the submitter */
+	uint64_t deadline_ns; /* 0: the pool sets now + its time-out */
 
 	/* ---- results, valid in done() ---- */
 	/*
@@ -132,13 +132,13 @@ struct op {
 
 	/* ---- the pool's and the protocol's ---- */
 	struct list_node link;
-	void *lane;               /* the pool's lane that holds it */
-	int pinned_lane;          /* index + 1 of the only lane that may run it; 0: any */
-	bool sent;                /* (some of) its request may have reached the server */
+	void *lane;      /* the pool's lane that holds it */
+	int pinned_lane; /* index + 1 of the only lane that may run it; 0: any */
+	bool sent;       /* (some of) its request may have reached the server */
 	unsigned attempts;
 	uint64_t submitted_ns;
-	_Atomic bool cancelled;   /* the submitter lost interest; result is dropped early */
-	struct {                  /* scratch of the protocol while it runs the op */
+	_Atomic bool cancelled; /* the submitter lost interest; result is dropped early */
+	struct {                /* scratch of the protocol while it runs the op */
 		uint32_t step, outstanding;
 		size_t progress;
 		int err;

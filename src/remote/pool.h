@@ -12,12 +12,12 @@
 struct pool;
 
 struct pool_config {
-	unsigned max_lanes;            /* 1..REMOTE_MAX_LANES */
-	uint64_t request_timeout_ns;   /* deadline of an op */
+	unsigned max_lanes;          /* 1..REMOTE_MAX_LANES */
+	uint64_t request_timeout_ns; /* deadline of an op */
 	uint64_t connect_timeout_ns;
-	uint64_t keepalive_ns;         /* silence after which a lane is asked; 0: never */
-	uint64_t idle_timeout_ns;      /* unused lanes beyond the first are closed; 0: never */
-	bool reconnect;                /* false: the first loss ends the mount's usefulness */
+	uint64_t keepalive_ns;    /* silence after which a lane is asked; 0: never */
+	uint64_t idle_timeout_ns; /* unused lanes beyond the first are closed; 0: never */
+	bool reconnect;           /* false: the first loss ends the mount's usefulness */
 };
 
 /* Starts no connection. NULL when memory is out. The factory outlives the pool. */
@@ -31,8 +31,8 @@ struct remote *pool_remote(struct pool *pool);
 /* Lanes beyond the first are connected from now on (called once secrets are known). */
 void pool_warm(struct pool *pool);
 
-/* Without a first connection (delay_connect): ops connect on demand. */
-void pool_start_later(struct pool *pool);
+/* Without a first connection (delay_connect): ops connect on demand. 0, or -1. */
+int pool_start_later(struct pool *pool, struct failure *failure);
 
 /* Fails what is queued, closes all lanes, ends the threads, frees. */
 void pool_free(struct pool *pool);

@@ -71,8 +71,8 @@ int remote_copy(struct remote_file *from, uint64_t from_offset, struct remote_fi
 int remote_ping(struct remote *remote);
 
 /*
- * Turns a vague failure of writing to `path` into a reason: -ENOSPC or -EDQUOT when the server's
- * file system is full, else -EIO. Blocks.
+ * Turns a vague failure of writing to `path` into a reason: -ENOSPC or -EDQUOT when the
+ * server's file system is full, else -EIO. Blocks.
  */
 int remote_explain_write(struct remote *remote, const char *path, int err);
 
@@ -88,6 +88,8 @@ struct remote_scope {
 };
 void remote_scope_begin(struct remote_scope *scope);
 void remote_scope_end(struct remote_scope *scope);
+/* True when this thread is in a scope that was interrupted: waits of other kinds look at it. */
+bool remote_scope_interrupted(void);
 /* Any thread, while the scope exists. */
 void remote_scope_interrupt(struct remote_scope *scope);
 

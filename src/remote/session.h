@@ -7,6 +7,7 @@
 #define MOORFS_REMOTE_SESSION_H
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,9 +26,9 @@ struct remote_caps {
 	bool statfs;
 	bool fsync;
 	bool lsetattr;
-	bool copy;                    /* OP_COPY */
-	bool names;                   /* OP_NAMES */
-	bool random_write;            /* OP_WRITE at any offset */
+	bool copy;         /* OP_COPY */
+	bool names;        /* OP_NAMES */
+	bool random_write; /* OP_WRITE at any offset */
 };
 
 /* Calls from the session up to its lane. */
@@ -44,8 +45,8 @@ struct session_ops {
 	 * (monotonic); gives up early when *cancel becomes true (looked at at least twice a
 	 * second). 0, or -1 with the failure filled and nothing left open.
 	 */
-	int (*connect)(struct session *session, uint64_t deadline_ns, const _Atomic bool *cancel,
-	               struct failure *failure);
+	int (*connect)(struct session *session, uint64_t deadline_ns,
+	               const _Atomic bool *cancel, struct failure *failure);
 
 	/* Takes over an op: encodes it and queues its requests, sends nothing yet. */
 	void (*submit)(struct session *session, struct op *op);
@@ -72,7 +73,8 @@ struct session_ops {
 	 * true; its late replies are swallowed. */
 	bool (*cancel)(struct session *session, struct op *op, int err);
 
-	/* Releases the protocol's part of the file for this session (already closed or lost). */
+	/* Releases the protocol's part of the file for this session (already closed or lost).
+	 */
 	void (*destroy)(struct session *session);
 };
 
@@ -84,8 +86,10 @@ struct session {
 	uint32_t generation;     /* counts the connects of this lane, from 1 */
 	struct remote_caps caps; /* valid after connect */
 	const char *kind;        /* of transport, for logs: "ssh2", "ssh" */
-	/* bytes on the wire since connect, for the rate estimator */
+	/* bytes on the wire since connect: silence of the peer is seen by them */
 	uint64_t bytes_in, bytes_out;
+	/* kept by the protocol: an idle lane with open handles is not closed */
+	atomic_uint open_handles;
 };
 
 /*

@@ -5,8 +5,8 @@
  * The rule of transport=auto (written for users in moorfs(1)):
  *  1. what libssh2 cannot honour (ProxyJump, ProxyCommand, certificates, FIDO or GSSAPI,
  *     target->needs_ssh) goes to the child ssh;
- *  2. else the first lane measures the TCP connect: under 3 ms the child ssh serves (its ciphers
- *     cost less CPU), above it libssh2 does (its window is not bound to 2 MiB);
+ *  2. else the first lane measures the TCP connect: under 3 ms the child ssh serves (its
+ * ciphers cost less CPU), above it libssh2 does (its window is not bound to 2 MiB);
  *  3. when libssh2 cannot authenticate or agree on algorithms, the child ssh is tried, and kept
  *     if it succeeds; a host key that does not match is never tried again;
  *  4. without an ssh program libssh2 is what there is.
@@ -29,8 +29,8 @@ void connector_free(struct connector *connector);
  * Any thread; several lanes may open at once, except that what needs the terminal asks one at a
  * time.
  */
-int connector_open(struct connector *connector, uint64_t deadline_ns, const _Atomic bool *cancel,
-                   struct transport **out, struct failure *failure);
+int connector_open(struct connector *connector, uint64_t deadline_ns,
+                   const _Atomic bool *cancel, struct transport **out, struct failure *failure);
 
 /* What was chosen and why, for the log: "ssh2: round trip 48 ms". Valid until the next open. */
 const char *connector_reason(struct connector *connector);

@@ -31,29 +31,31 @@ enum vfs_idmap { VFS_IDMAP_NONE, VFS_IDMAP_USER, VFS_IDMAP_FILE };
 enum vfs_nomap { VFS_NOMAP_IGNORE, VFS_NOMAP_ERROR };
 
 struct vfs_config {
-	const char *root;            /* remote directory, as realpath gave it */
-	const char *mountpoint;      /* absolute local path, for symlink rewriting */
+	const char *root;       /* remote directory, as realpath gave it */
+	const char *mountpoint; /* absolute local path, for symlink rewriting */
 
 	/* Time-outs. A fixed one (>= 0, ns) replaces the adaptive range min..max. */
 	int64_t attr_timeout_ns, entry_timeout_ns, negative_timeout_ns; /* -1: adaptive */
-	uint64_t attr_min_ns, attr_max_ns; /* 3 s, 60 s */
-	bool dir_cache;              /* dir_cache=no: listings are not kept */
-	uint64_t dir_timeout_ns;     /* 0: as attributes */
-	uint64_t dir_cache_bytes;    /* memory for kept listings */
+	uint64_t attr_min_ns, attr_max_ns;                              /* 3 s, 60 s */
+	bool dir_cache;           /* dir_cache=no: listings are not kept */
+	uint64_t dir_timeout_ns;  /* 0: as attributes */
+	uint64_t dir_cache_bytes; /* memory for kept listings */
 
 	enum vfs_idmap idmap;
 	enum vfs_nomap nomap;
-	const char *uid_file, *gid_file; /* idmap=file: lines "name:remote-id" as sshfs has them */
-	uid_t local_uid;             /* of the mounting user, for idmap=user */
+	const char *uid_file,
+	    *gid_file;   /* idmap=file: lines "name:remote-id" as sshfs has them */
+	uid_t local_uid; /* of the mounting user, for idmap=user */
 	gid_t local_gid;
-	bool set_uid, set_gid, set_umask; /* uid=, gid=, umask=: shown instead of the server's */
+	bool set_uid, set_gid,
+	    set_umask; /* uid=, gid=, umask=: shown instead of the server's */
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
 
-	bool contain_symlinks;       /* a target that leaves the mount is refused */
-	bool transform_symlinks;     /* absolute targets become relative */
-	bool follow_symlinks;        /* the server resolves them: no symlinks are seen */
+	bool contain_symlinks;   /* a target that leaves the mount is refused */
+	bool transform_symlinks; /* absolute targets become relative */
+	bool follow_symlinks;    /* the server resolves them: no symlinks are seen */
 	bool disable_hardlink;
 	bool direct_io, kernel_cache; /* hints for vfs_open_info */
 };

@@ -1,7 +1,11 @@
 /*
  * A server in memory behind struct remote, for unit tests of vfs and io: files, directories and
  * symlinks, with delays and faults that the test sets, and a record of every op. Time is real
- * (clock_now_ns); delays are served by one thread, which runs the completions.
+ * (clock_now_ns); delays are served by one thread, which runs the completions. It answers as
+ * OpenSSH's sftp-server does: -EREMOTEIO for most failures, whole seconds, no link counts, "."
+ * and ".." in listings. Programs link $(FAKE_REMOTE) of tests/unit/local.mk and libremote.a.
+ *
+ * All capabilities are on and requests are up to 256 KiB; tests may change remote->caps.
  */
 #ifndef MOORFS_TESTS_FAKE_REMOTE_H
 #define MOORFS_TESTS_FAKE_REMOTE_H
@@ -36,6 +40,12 @@ unsigned fake_count(struct fake_remote *fake, enum op_kind kind);
 /* Blocks until `count` ops of the kind have arrived in all; fails the test after 10 s. */
 void fake_wait_count(struct fake_remote *fake, enum op_kind kind, unsigned count);
 uint64_t fake_bytes_read(struct fake_remote *fake);
+/* Length of the largest op of the kind (reads and writes). */
+size_t fake_largest(struct fake_remote *fake, enum op_kind kind);
+/* The file system is full: writes fail as a server says it, statfs shows no free blocks. */
+void fake_set_full(struct fake_remote *fake, bool full);
+/* What remote->link() tells; all zero at first. */
+void fake_set_link(struct fake_remote *fake, const struct remote_link *link);
 void fake_reset_counts(struct fake_remote *fake);
 
 #endif
