@@ -143,7 +143,8 @@ int remote_rmdir(struct remote *remote, const char *path)
 			return 0;
 		err = look ? look : one_path(remote, OP_RMDIR, path);
 	}
-	if (!is_vague(err))
+	/* OpenSSH has one word for ENOENT and ENOTDIR, too. */
+	if (!is_vague(err) && err != -ENOENT)
 		return remote_plain_error(err);
 	int look = remote_lstat(remote, path, &attr);
 	if (look)

@@ -59,8 +59,11 @@ static void closing_release(struct closing *closing)
 static void handle_closed(struct op *op)
 {
 	struct closing *closing = op->owner;
-	/* The writes were answered before; what fails here has no caller to be told. */
-	if (op->err && op->err != -ENOLINK)
+	/*
+	 * The writes were answered before; what fails here has no caller to be told. A handle
+	 * whose connection is gone is closed.
+	 */
+	if (op->err && op->err != -ENOLINK && op->err != -ENOTCONN)
 		log_warn("closing '%s' on the server failed: %s", closing->file->path,
 		         strerror(-op->err));
 	closing_release(closing);
