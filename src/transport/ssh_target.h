@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct secret;
 
@@ -29,6 +30,11 @@ struct ssh_prompter {
 	 * ssh ask through us by the SSH_ASKPASS protocol; NULL when the child's own ways serve.
 	 */
 	char *const *(*child_environment)(struct ssh_prompter *prompter);
+	/*
+	 * How long people have been asked so far, ns, the question now open included: what a
+	 * person takes to answer does not count against a deadline. Any thread.
+	 */
+	uint64_t (*asked_ns)(struct ssh_prompter *prompter);
 };
 
 enum ssh_transport_mode {
