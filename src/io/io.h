@@ -60,6 +60,15 @@ void io_file_free(struct io_file *file);
  */
 bool io_file_revalidate(struct io_file *file, const struct io_version *version);
 
+/*
+ * As io_file_revalidate for attributes that were asked for after `mark` was taken by
+ * io_file_mark(): when our own writes crossed the question the answer may be older than they
+ * are, and it is ignored (true).
+ */
+bool io_file_revalidate_since(struct io_file *file, const struct io_version *version,
+                              uint64_t mark);
+uint64_t io_file_mark(struct io_file *file);
+
 /* Size as this mount knows it: the server's, or beyond it where our writes reach. */
 uint64_t io_file_size(struct io_file *file);
 

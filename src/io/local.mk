@@ -1,2 +1,16 @@
 noinst_LIBRARIES += libio.a
-libio_a_SOURCES =
+libio_a_SOURCES = \
+	src/io/batch.c \
+	src/io/budget.c \
+	src/io/buffers.c src/io/buffers.h \
+	src/io/cache.c \
+	src/io/fetch.c \
+	src/io/file.c \
+	src/io/flush.c \
+	src/io/internal.h \
+	src/io/io.c src/io/io.h \
+	src/io/plan.c \
+	src/io/read.c \
+	src/io/send.c \
+	src/io/window.c src/io/window.h \
+	src/io/write.c
