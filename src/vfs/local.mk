@@ -1,2 +1,21 @@
 noinst_LIBRARIES += libvfs.a
-libvfs_a_SOURCES =
+libvfs_a_SOURCES = \
+	src/vfs/attr.c \
+	src/vfs/dir.c \
+	src/vfs/dircache.c \
+	src/vfs/entry.c \
+	src/vfs/file.c \
+	src/vfs/ids.c src/vfs/ids.h \
+	src/vfs/inodes.c src/vfs/inodes.h \
+	src/vfs/internal.h \
+	src/vfs/links.c \
+	src/vfs/listing.c src/vfs/listing.h \
+	src/vfs/lookup.c \
+	src/vfs/names.c \
+	src/vfs/node.c src/vfs/node.h \
+	src/vfs/path.c \
+	src/vfs/rename.c \
+	src/vfs/setattr.c \
+	src/vfs/symlink.c src/vfs/symlink.h \
+	src/vfs/timeout.c src/vfs/timeout.h \
+	src/vfs/vfs.c src/vfs/vfs.h

@@ -1,0 +1,438 @@
+#include <errno.h>
+#include <string.h>
+
+#include "vfs/internal.h"
+
+enum { BLOCK_SIZE = 128 * 1024 }; /* what a program had best read at once */
+
+void answer_begin(struct vfs *vfs, struct answer *answer, const struct node *node)
+{
+	memset(answer, 0, sizeof(*answer));
+	NODES_SCOPE(&vfs->nodes);
+	answer->asked_ns = clock_now_ns();
+	answer->stamp = vfs->nodes.stamp;
+	answer->has_mark = node && node->io_file;
+	if (answer->has_mark)
+		answer->mark = io_file_mark(node->io_file);
+}
+
+/* ---- what is known ---- */
+
+static bool times_equal(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool attr_differs(const struct remote_attr *a, const struct remote_attr *b)
+{
+	unsigned both = a->valid & b->valid;
+	return ((both & ATTR_SIZE) && a->size != b->size) ||
+	       ((both & ATTR_MODE) && (a->mode & 07777) != (b->mode & 07777)) ||
+	       ((both & ATTR_OWNER) && (a->uid != b->uid || a->gid != b->gid)) ||
+	       ((both & ATTR_TIMES) && !times_equal(&a->mtime, &b->mtime));
+}
+
+/* Takes over the fields that `from` has. */
+static void attr_merge(struct remote_attr *to, const struct remote_attr *from)
+{
+	if (from->valid & ATTR_SIZE)
+		to->size = from->size;
+	if (from->valid & ATTR_MODE)
+		to->mode = from->mode & 07777;
+	if (from->valid & ATTR_OWNER) {
+		to->uid = from->uid;
+		to->gid = from->gid;
+	}
+	if (from->valid & ATTR_TIMES) {
+		to->atime = from->atime;
+		to->mtime = from->mtime;
+	}
+	if (from->valid & ATTR_NLINK)
+		to->nlink = from->nlink;
+	to->valid |= from->valid;
+}
+
+/* The kept listings that show this file have old attributes now. */
+static void outdate_listings(struct vfs *vfs, struct node *node)
+{
+	list_for_each (link, &node->names) {
+		const struct dentry *dentry = list_entry(link, struct dentry, of_node);
+		struct node *dir = dentry->parent;
+		if (dir->listing &&
+		    !listing_patch_attr(dir->listing, dentry->name, dentry->length))
+			dircache_drop(vfs, dir);
+	}
+}
+
+/* True when our own writes crossed the question: the answer may be older than they are. */
+static bool is_crossed(const struct node *node, const struct answer *answer)
+{
+	if (!node->io_file)
+		return false;
+	if (attr_is_dirty(node))
+		return true;
+	if (answer->has_mark)
+		return io_file_mark(node->io_file) != answer->mark;
+	return node->unsettled || node->settled > answer->stamp;
+}
+
+bool attr_store(struct vfs *vfs, struct node *node, const struct answer *answer)
+{
+	bool known = node->attr.valid != 0;
+	if (node->changed > answer->stamp || is_crossed(node, answer) ||
+	    (known && answer->asked_ns < node->attr_asked_ns)) {
+		count(&vfs->counters.stale_replies);
+		if (!known)
+			attr_merge(&node->attr, &answer->attr);
+		return false;
+	}
+	bool changed = known && !node->own_change && attr_differs(&node->attr, &answer->attr);
+	timeout_adapt(&node->timeout, &vfs->attr_range, changed, answer->asked_ns);
+	if (changed && node_is_dir(node) &&
+	    !times_equal(&node->attr.mtime, &answer->attr.mtime))
+		dircache_drop(vfs, node);
+	attr_merge(&node->attr, &answer->attr);
+	node->attr_asked_ns = answer->asked_ns;
+	node->own_change = false;
+	return true;
+}
+
+void attr_changed(struct vfs *vfs, struct node *node)
+{
+	node->changed = nodes_stamp(&vfs->nodes);
+	node->attr_asked_ns = 0;
+	node->own_change = true;
+	outdate_listings(vfs, node);
+}
+
+void attr_patch(struct vfs *vfs, struct node *node, const struct remote_attr *attr)
+{
+	node->changed = nodes_stamp(&vfs->nodes);
+	attr_merge(&node->attr, attr);
+	outdate_listings(vfs, node);
+}
+
+bool attr_is_dirty(const struct node *node)
+{
+	return node->writers || (node->io_file && io_file_dirty(node->io_file));
+}
+
+static uint64_t attr_timeout(const struct vfs *vfs, const struct node *node)
+{
+	int64_t fixed_ns = vfs->config.attr_timeout_ns;
+	return fixed_ns >= 0 ? (uint64_t)fixed_ns : node->timeout.ns;
+}
+
+uint64_t attr_left(struct vfs *vfs, const struct node *node, uint64_t now_ns)
+{
+	if (attr_is_dirty(node))
+		return 0;
+	return timeout_left(node->attr_asked_ns, attr_timeout(vfs, node), now_ns);
+}
+
+uint64_t entry_left(struct vfs *vfs, const struct node *node, uint64_t seen_ns, uint64_t now_ns)
+{
+	int64_t fixed_ns = vfs->config.entry_timeout_ns;
+	return timeout_left(seen_ns, fixed_ns >= 0 ? (uint64_t)fixed_ns : node->timeout.ns,
+	                    now_ns);
+}
+
+uint64_t attr_timeout_min(const struct vfs *vfs)
+{
+	int64_t fixed_ns = vfs->config.attr_timeout_ns;
+	return fixed_ns >= 0 ? (uint64_t)fixed_ns : vfs->attr_range.min_ns;
+}
+
+uint64_t negative_timeout(const struct vfs *vfs)
+{
+	int64_t fixed_ns = vfs->config.negative_timeout_ns;
+	return fixed_ns >= 0 ? (uint64_t)fixed_ns : vfs->attr_range.min_ns;
+}
+
+/* ---- what is shown ---- */
+
+/* Directories say 1: programs then do not count subdirectories by it. */
+static nlink_t shown_nlink(const struct vfs *vfs, const struct node *node)
+{
+	if (node_is_dir(node))
+		return 1;
+	if (node_is_unlinked(&vfs->nodes, node))
+		return 0;
+	uint32_t told = node->attr.valid & ATTR_NLINK ? node->attr.nlink : 1;
+	return MAX(told, node_name_count(node));
+}
+
+static mode_t shown_bits(const struct vfs *vfs, const struct node *node)
+{
+	if (vfs->config.set_umask)
+		return 0777 & ~vfs->config.umask;
+	if (node->attr.valid & ATTR_MODE)
+		return node->attr.mode & 07777;
+	/* The server does not tell: it will refuse what it does not grant. */
+	return node_is_dir(node) ? 0755 : 0644;
+}
+
+static uint64_t size_to_show(const struct node *node)
+{
+	if (node->io_file && (node->unsettled || attr_is_dirty(node)))
+		return MAX(node->attr.size, io_file_size(node->io_file));
+	return node->attr.size;
+}
+
+bool attr_differs_from_shown(const struct node *node)
+{
+	return !node->shown || node->shown_size != size_to_show(node) ||
+	       !times_equal(&node->shown_mtime, &node->attr.mtime);
+}
+
+int attr_show(struct vfs *vfs, struct node *node, struct stat *st)
+{
+	const struct remote_attr *attr = &node->attr;
+	memset(st, 0, sizeof(*st));
+	st->st_ino = node->ino;
+	st->st_mode = node->kind | shown_bits(vfs, node);
+	st->st_nlink = shown_nlink(vfs, node);
+	st->st_blksize = BLOCK_SIZE;
+	uint64_t size = size_to_show(node);
+	node->shown = true;
+	node->shown_size = size;
+	node->shown_mtime = attr->mtime;
+	st->st_size = (off_t)MIN(size, (uint64_t)INT64_MAX);
+	st->st_blocks = (st->st_size + 511) / 512;
+	st->st_atim = attr->atime;
+	st->st_mtim = attr->mtime;
+	st->st_ctim = attr->mtime;
+	if (!(attr->valid & ATTR_OWNER)) {
+		st->st_uid = vfs->config.set_uid ? vfs->config.uid : vfs->config.local_uid;
+		st->st_gid = vfs->config.set_gid ? vfs->config.gid : vfs->config.local_gid;
+		return 0;
+	}
+	return ids_show(vfs->ids, attr->uid, attr->gid, &st->st_uid, &st->st_gid);
+}
+
+/* ---- asking ---- */
+
+void attr_learn_login(struct vfs *vfs)
+{
+	if (!ids_need_login(vfs->ids))
+		return;
+	/* Where a login begins is its home. Two threads may ask at once: no harm. */
+	struct remote_attr home;
+	int err = remote_stat(vfs->remote, ".", &home);
+	static const int passing[] = {-EINTR, -ETIMEDOUT, -ENOTCONN, -EHOSTUNREACH, -ENOMEM};
+	for (size_t i = 0; i < ARRAY_LEN(passing); i++)
+		if (err == passing[i])
+			return;
+	bool known = !err && (home.valid & ATTR_OWNER);
+	if (!known)
+		log_warn(
+		    "idmap=user: the server does not tell who owns the remote home directory, "
+		    "remote ids are shown as they are");
+	ids_set_login(vfs->ids, known, known ? home.uid : 0, known ? home.gid : 0);
+}
+
+int attr_ask(struct vfs *vfs, const char *path, struct remote_attr *attr)
+{
+	if (vfs->config.follow_symlinks) {
+		int err = remote_stat(vfs->remote, path, attr);
+		if (err != -ENOENT && err != -ELOOP)
+			return err;
+		/* perhaps a dangling link, which must be seen to be removed */
+	}
+	return remote_lstat(vfs->remote, path, attr);
+}
+
+static int fetch_by_file(struct remote_file *file, struct answer *answer)
+{
+	int err = remote_fstat(file, &answer->attr);
+	remote_file_unref(file);
+	return err;
+}
+
+/* The open file to ask by: `file`'s, or any when the node has no name. */
+static struct remote_file *file_to_ask(struct vfs *vfs, struct node *node,
+                                       struct vfs_file *file)
+{
+	NODES_SCOPE(&vfs->nodes);
+	if (file)
+		return remote_file_ref(io_handle_remote(file->handle));
+	return node_is_unlinked(&vfs->nodes, node) ? file_any(node, 0) : NULL;
+}
+
+int attr_fetch(struct vfs *vfs, struct node *node, struct vfs_file *file, struct answer *answer)
+{
+	struct remote_file *open = file_to_ask(vfs, node, file);
+	if (open) {
+		answer_begin(vfs, answer, node);
+		return fetch_by_file(open, answer);
+	}
+	PATH_TRY at = {0};
+	int err;
+	do {
+		answer_begin(vfs, answer, node);
+		err = path_of(vfs, &at, node, NULL);
+		if (!err)
+			err = attr_ask(vfs, at.path, &answer->attr);
+	} while (path_again(vfs, &at, err));
+	if (err != -ENOENT)
+		return err;
+	/* Removed by someone else, or by us meanwhile, but perhaps open. */
+	nodes_lock(&vfs->nodes);
+	open = file_any(node, 0);
+	nodes_unlock(&vfs->nodes);
+	return open ? fetch_by_file(open, answer) : err;
+}
+
+bool attr_data_check(struct vfs *vfs, struct node *node, const struct answer *answer)
+{
+	const struct remote_attr *attr = &answer->attr;
+	const unsigned need = ATTR_SIZE | ATTR_TIMES;
+	struct io_file *data = file_data(vfs, node);
+	if (!data || (attr->valid & need) != need)
+		return true;
+	const struct io_version version = {attr->size, attr->mtime};
+	if (answer->has_mark ? io_file_revalidate_since(data, &version, answer->mark)
+	                     : io_file_revalidate(data, &version))
+		return true;
+	nodes_lock(&vfs->nodes);
+	node->pages_stale = true;
+	nodes_unlock(&vfs->nodes);
+	count(&vfs->counters.changed_files);
+	if (vfs->events.data_changed)
+		vfs->events.data_changed(vfs->events.context, node);
+	return false;
+}
+
+/* The name leads to a file of another kind now: the kernel must look it up anew. */
+static int kind_changed(struct vfs *vfs, struct node *node)
+{
+	char name[NAME_LENGTH_MAX + 1];
+	struct node *parent = NULL;
+	nodes_lock(&vfs->nodes);
+	if (!list_empty(&node->names)) {
+		struct dentry *dentry = list_entry(node->names.next, struct dentry, of_node);
+		memcpy(name, dentry->name, dentry->length + 1);
+		parent = dentry->parent;
+		node_hold(parent);
+		dentry_detach(&vfs->nodes, dentry);
+	}
+	nodes_unlock(&vfs->nodes);
+	if (!parent)
+		return -ESTALE;
+	if (vfs->events.entry_changed)
+		vfs->events.entry_changed(vfs->events.context, parent, name);
+	nodes_lock(&vfs->nodes);
+	node_drop(&vfs->nodes, parent);
+	nodes_unlock(&vfs->nodes);
+	return -ESTALE;
+}
+
+static bool is_fresh(struct vfs *vfs, const struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	return attr_left(vfs, node, clock_now_ns()) > 0;
+}
+
+int attr_refresh(struct vfs *vfs, struct node *node, struct vfs_file *file, bool force)
+{
+	for (int tries = 0; tries < 3; tries++) {
+		if (!force && is_fresh(vfs, node)) {
+			count(&vfs->counters.getattrs_cached);
+			return 0;
+		}
+		int err = files_drain(vfs, node);
+		struct answer answer;
+		if (!err)
+			err = attr_fetch(vfs, node, file, &answer);
+		if (err)
+			return err;
+		mode_t kind = answer.attr.valid & ATTR_MODE ? answer.attr.mode & S_IFMT : 0;
+		if (kind && kind != node->kind)
+			return kind_changed(vfs, node);
+		nodes_lock(&vfs->nodes);
+		bool stored = attr_store(vfs, node, &answer);
+		nodes_unlock(&vfs->nodes);
+		if (stored) {
+			attr_data_check(vfs, node, &answer);
+			return 0;
+		}
+	}
+	/* Someone writes faster than the server answers: what is known is not kept. */
+	return 0;
+}
+
+/* ---- the operations ---- */
+
+int vfs_getattr(struct vfs *vfs, struct node *node, struct vfs_file *file, struct stat *st,
+                uint64_t *valid_ns)
+{
+	count(&vfs->counters.getattrs);
+	attr_learn_login(vfs);
+	int err = attr_refresh(vfs, node, file, false);
+	if (err)
+		return err;
+	NODES_SCOPE(&vfs->nodes);
+	*valid_ns = attr_left(vfs, node, clock_now_ns());
+	return attr_show(vfs, node, st);
+}
+
+int vfs_access(struct vfs *vfs, struct node *node, int mask)
+{
+	struct stat st;
+	uint64_t valid_ns;
+	int err = vfs_getattr(vfs, node, NULL, &st, &valid_ns);
+	nodes_lock(&vfs->nodes);
+	node->shown = false; /* the kernel gets only the verdict */
+	nodes_unlock(&vfs->nodes);
+	if (err || mask == F_OK)
+		return err;
+	if ((mask & X_OK) && !S_ISDIR(st.st_mode) && !(st.st_mode & 0111))
+		return -EACCES;
+	NODES_SCOPE(&vfs->nodes);
+	/* Only the login's own files are decided by bits: of others' the server knows more. */
+	if (!(node->attr.valid & ATTR_OWNER) || !(node->attr.valid & ATTR_MODE) ||
+	    !ids_is_login(vfs->ids, node->attr.uid))
+		return 0;
+	unsigned granted = (node->attr.mode >> 6) & 7;
+	return ((unsigned)mask & 7 & ~granted) ? -EACCES : 0;
+}
+
+/* What to show of a server that does not tell: plenty of everything. */
+static const struct remote_statfs untold = {.bsize = 4096,
+                                            .frsize = 4096,
+                                            .blocks = UINT64_C(1) << 28,
+                                            .bfree = UINT64_C(1) << 28,
+                                            .bavail = UINT64_C(1) << 28,
+                                            .files = 1000000000,
+                                            .ffree = 1000000000,
+                                            .favail = 1000000000,
+                                            .namemax = NAME_LENGTH_MAX};
+
+int vfs_statfs(struct vfs *vfs, struct node *node, struct statvfs *out)
+{
+	PATH_TRY at = {0};
+	struct remote_statfs fs;
+	int err;
+	do {
+		err = path_of(vfs, &at, node, NULL);
+		if (err == -ENOENT) /* unlinked: the root's file system is the best guess */
+			err = path_of(vfs, &at, vfs->nodes.root, NULL);
+		if (!err)
+			err = remote_statfs(vfs->remote, at.path, &fs);
+	} while (path_again(vfs, &at, err));
+	if (err == -EOPNOTSUPP)
+		fs = untold;
+	else if (err)
+		return err;
+	memset(out, 0, sizeof(*out));
+	out->f_bsize = fs.bsize ? fs.bsize : untold.bsize;
+	out->f_frsize = fs.frsize ? fs.frsize : out->f_bsize;
+	out->f_blocks = fs.blocks;
+	out->f_bfree = fs.bfree;
+	out->f_bavail = fs.bavail;
+	out->f_files = fs.files;
+	out->f_ffree = fs.ffree;
+	out->f_favail = fs.favail;
+	out->f_namemax = MIN(fs.namemax ? fs.namemax : untold.namemax, untold.namemax);
+	return 0;
+}

@@ -1,0 +1,238 @@
+/* Entering names into the table, and what our own changes of names do to what is cached. */
+#include <errno.h>
+#include <string.h>
+
+#include "vfs/internal.h"
+
+static mode_t kind_of(const struct answer *answer, mode_t otherwise)
+{
+	mode_t kind = answer->attr.valid & ATTR_MODE ? answer->attr.mode & S_IFMT : 0;
+	return kind ? kind : otherwise;
+}
+
+/* The dentry that the answer is about, made when there is none; NULL when memory is out. */
+static struct dentry *take_dentry(struct vfs *vfs, struct node *parent, const char *name,
+                                  size_t length, const struct answer *answer)
+{
+	struct nodes *nodes = &vfs->nodes;
+	struct dentry *dentry = dentry_find(nodes, parent, name, length);
+	if (dentry && dentry->node && dentry->node->kind == kind_of(answer, dentry->node->kind))
+		return dentry;
+	/* It was a negative entry, or somebody has put a file of another kind in its place. */
+	if (dentry)
+		dentry_detach(nodes, dentry);
+	struct node *node = node_make(nodes, parent, name, length, kind_of(answer, S_IFREG));
+	if (!node)
+		return NULL;
+	dentry = dentry_find(nodes, parent, name, length);
+	/* The lookup that the caller counts keeps it from here on. */
+	node->refs--;
+	return dentry;
+}
+
+/* Fills the entry and counts the lookup; nothing is counted when it cannot be shown. */
+static int fill_entry(struct vfs *vfs, struct node *node, uint64_t seen_ns,
+                      struct vfs_entry *entry)
+{
+	uint64_t now_ns = clock_now_ns();
+	memset(entry, 0, sizeof(*entry));
+	int err = attr_show(vfs, node, &entry->st);
+	if (err)
+		return err;
+	entry->entry_valid_ns = entry_left(vfs, node, seen_ns, now_ns);
+	entry->attr_valid_ns = attr_left(vfs, node, now_ns);
+	entry->node = node;
+	node->lookups++;
+	return 0;
+}
+
+int entry_enter_known(struct vfs *vfs, struct dentry *dentry, struct vfs_entry *entry)
+{
+	return fill_entry(vfs, dentry->node, dentry->seen_ns, entry);
+}
+
+/* What was stored is told to io before it is shown: the size may come from there. */
+static int enter_checked(struct vfs *vfs, struct node *node, uint64_t seen_ns,
+                         const struct answer *answer, bool stored, struct vfs_entry *entry)
+{
+	if (stored)
+		attr_data_check(vfs, node, answer);
+	NODES_SCOPE(&vfs->nodes);
+	int err = fill_entry(vfs, node, seen_ns, entry);
+	node_drop(&vfs->nodes, node);
+	return err;
+}
+
+int entry_enter(struct vfs *vfs, struct node *parent, const char *name, size_t length,
+                const struct answer *answer, struct vfs_entry *entry)
+{
+	memset(entry, 0, sizeof(*entry));
+	nodes_lock(&vfs->nodes);
+	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
+	bool known = dentry && dentry->node;
+	if (!known && parent->names_changed > answer->stamp) {
+		nodes_unlock(&vfs->nodes);
+		return ENTRY_AGAIN;
+	}
+	dentry = take_dentry(vfs, parent, name, length, answer);
+	if (!dentry) {
+		nodes_unlock(&vfs->nodes);
+		return -ENOMEM;
+	}
+	struct node *node = dentry->node;
+	node_hold(node);
+	bool stored = attr_store(vfs, node, answer);
+	uint64_t seen_ns = dentry->seen_ns = MAX(dentry->seen_ns, answer->asked_ns);
+	nodes_unlock(&vfs->nodes);
+	return enter_checked(vfs, node, seen_ns, answer, stored, entry);
+}
+
+static void add_negative(struct vfs *vfs, struct node *parent, const char *name, size_t length,
+                         uint64_t asked_ns, uint64_t valid_ns)
+{
+	struct dentry *dentry = valid_ns ? dentry_new(name, length) : NULL;
+	if (!dentry) /* a cache may do without */
+		return;
+	dentry->seen_ns = asked_ns;
+	dentry->valid_ns = valid_ns;
+	if (!dentry_attach(&vfs->nodes, dentry, parent, NULL))
+		free(dentry);
+}
+
+void entry_enter_negative(struct vfs *vfs, struct node *parent, const char *name, size_t length,
+                          const struct answer *answer, struct vfs_entry *entry)
+{
+	memset(entry, 0, sizeof(*entry));
+	NODES_SCOPE(&vfs->nodes);
+	if (parent->names_changed > answer->stamp)
+		return;
+	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
+	if (dentry)
+		dentry_detach(&vfs->nodes, dentry);
+	entry->entry_valid_ns =
+	    timeout_left(answer->asked_ns, negative_timeout(vfs), clock_now_ns());
+	add_negative(vfs, parent, name, length, answer->asked_ns, negative_timeout(vfs));
+}
+
+int entry_ask(struct vfs *vfs, struct node *parent, const char *name, struct answer *answer)
+{
+	PATH_TRY at = {0};
+	int err;
+	do {
+		nodes_lock(&vfs->nodes);
+		struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
+		struct node *node = dentry ? dentry->node : NULL;
+		if (node)
+			node_hold(node);
+		nodes_unlock(&vfs->nodes);
+		answer_begin(vfs, answer, node);
+		if (node) {
+			nodes_lock(&vfs->nodes);
+			node_drop(&vfs->nodes, node);
+			nodes_unlock(&vfs->nodes);
+		}
+		err = path_of(vfs, &at, parent, name);
+		if (!err)
+			err = attr_ask(vfs, at.path, &answer->attr);
+	} while (path_again(vfs, &at, err));
+	return err;
+}
+
+int entry_enter_new(struct vfs *vfs, struct node *parent, const char *name,
+                    struct vfs_entry *entry)
+{
+	struct answer answer;
+	for (int tries = 0;; tries++) {
+		int err = entry_ask(vfs, parent, name, &answer);
+		if (err)
+			return err;
+		if (tries >= 3)
+			answer_expire(&answer);
+		err = entry_enter(vfs, parent, name, strlen(name), &answer, entry);
+		if (err != ENTRY_AGAIN)
+			return err;
+	}
+}
+
+void answer_expire(struct answer *answer)
+{
+	answer->stamp = UINT64_MAX;
+	answer->asked_ns = 0;
+}
+
+/* ---- our own changes of names ---- */
+
+void names_added(struct vfs *vfs, struct node *parent, const char *name, size_t length)
+{
+	attr_changed(vfs, parent);
+	parent->names_changed = nodes_stamp(&vfs->nodes);
+	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
+	if (dentry && !dentry->node)
+		dentry_detach(&vfs->nodes, dentry);
+	if (parent->listing &&
+	    !listing_patch_add(parent->listing, name, length, parent->names_changed))
+		dircache_drop(vfs, parent);
+}
+
+void names_removed(struct vfs *vfs, struct node *parent, const char *name, size_t length)
+{
+	attr_changed(vfs, parent);
+	parent->names_changed = nodes_stamp(&vfs->nodes);
+	if (parent->listing &&
+	    !listing_patch_remove(parent->listing, name, length, parent->names_changed))
+		dircache_drop(vfs, parent);
+	if (!dentry_find(&vfs->nodes, parent, name, length))
+		add_negative(vfs, parent, name, length, clock_now_ns(), negative_timeout(vfs));
+}
+
+void name_unlinked(struct vfs *vfs, struct dentry *dentry)
+{
+	char name[NAME_LENGTH_MAX + 1];
+	size_t length = dentry->length;
+	struct node *parent = dentry->parent, *node = dentry->node;
+	memcpy(name, dentry->name, length + 1);
+	node_hold(parent);
+	node_hold(node);
+	dentry_detach(&vfs->nodes, dentry);
+	inodes_removed(&vfs->nodes.inodes, inode_hash(parent->ino, name, length));
+	if (node->attr.valid & ATTR_NLINK && node->attr.nlink > 1)
+		node->attr.nlink--;
+	if (node_is_unlinked(&vfs->nodes, node)) {
+		files_set_unlinked(node);
+		dircache_drop(vfs, node);
+	}
+	names_removed(vfs, parent, name, length);
+	node_drop(&vfs->nodes, node);
+	node_drop(&vfs->nodes, parent);
+}
+
+/* True when the error says that the name is as it was, and as the kernel believes it is. */
+static bool error_is_harmless(int err)
+{
+	static const int harmless[] = {EACCES, EPERM,  ENOSPC, EDQUOT,     EROFS,
+	                               EXDEV,  EINVAL, ENOMEM, EOPNOTSUPP, ENAMETOOLONG};
+	for (size_t i = 0; i < ARRAY_LEN(harmless); i++)
+		if (err == -harmless[i])
+			return true;
+	return false;
+}
+
+void name_uncertain(struct vfs *vfs, struct node *parent, const char *name, int err)
+{
+	if (error_is_harmless(err))
+		return;
+	nodes_lock(&vfs->nodes);
+	attr_changed(vfs, parent);
+	parent->names_changed = nodes_stamp(&vfs->nodes);
+	dircache_drop(vfs, parent);
+	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
+	if (dentry && !dentry->node) {
+		dentry_detach(&vfs->nodes, dentry);
+	} else if (dentry) {
+		dentry->seen_ns = 0;
+		attr_changed(vfs, dentry->node);
+	}
+	nodes_unlock(&vfs->nodes);
+	if (vfs->events.entry_changed)
+		vfs->events.entry_changed(vfs->events.context, parent, name);
+}

@@ -1,0 +1,398 @@
+/* Open files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "vfs/internal.h"
+
+/* One request must end before its deadline, however slow the server's disk is. */
+#define COPY_PIECE (UINT64_C(64) << 20)
+
+/* ---- all open files of a node ---- */
+
+struct remote_file *file_any(struct node *node, unsigned access)
+{
+	list_for_each (link, &node->files) {
+		struct vfs_file *file = list_entry(link, struct vfs_file, of_node);
+		if ((file->access & access) == access)
+			return remote_file_ref(io_handle_remote(file->handle));
+	}
+	return NULL;
+}
+
+void files_set_unlinked(struct node *node)
+{
+	list_for_each (link, &node->files)
+		remote_file_set_unlinked(
+		    io_handle_remote(list_entry(link, struct vfs_file, of_node)->handle));
+}
+
+void files_set_written(struct node *node)
+{
+	list_for_each (link, &node->files)
+		remote_file_set_written(
+		    io_handle_remote(list_entry(link, struct vfs_file, of_node)->handle));
+}
+
+void files_moved(struct vfs *vfs, struct node *node)
+{
+	list_for_each (link, &vfs->open_files) {
+		struct vfs_file *file = list_entry(link, struct vfs_file, of_all);
+		CLEANUP_FREE char *path = NULL;
+		if (!node_is_below(file->node, node))
+			continue;
+		if (node_path(&vfs->nodes, file->node, NULL, &path) != 0 ||
+		    remote_file_moved(io_handle_remote(file->handle), path) != 0)
+			log_error("out of memory: an open file cannot be found again under its "
+			          "new name when the connection is lost");
+	}
+}
+
+struct io_file *file_data(struct vfs *vfs, const struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	return node->io_file;
+}
+
+int files_drain(struct vfs *vfs, struct node *node)
+{
+	struct io_file *data = file_data(vfs, node);
+	int err = data && io_file_dirty(data) ? io_file_drain(data) : 0;
+	if (!err)
+		files_settle(vfs, node);
+	return err;
+}
+
+void files_settle(struct vfs *vfs, struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	if (!node->unsettled || attr_is_dirty(node))
+		return;
+	node->unsettled = false;
+	node->settled = nodes_stamp(&vfs->nodes);
+}
+
+/* ---- opening ---- */
+
+/* The node's io_file, made now if it has none; NULL when memory is out. */
+static struct io_file *need_data(struct vfs *vfs, struct node *node)
+{
+	struct io_file *data = file_data(vfs, node);
+	if (data)
+		return data;
+	struct io_file *made = io_file_new(vfs->io);
+	if (!made)
+		return NULL;
+	nodes_lock(&vfs->nodes);
+	if (!node->io_file) {
+		node->io_file = made;
+		made = NULL;
+	}
+	data = node->io_file;
+	nodes_unlock(&vfs->nodes);
+	if (made)
+		io_file_free(made);
+	return data;
+}
+
+static unsigned access_of(int flags)
+{
+	switch (flags & O_ACCMODE) {
+	case O_WRONLY:
+		return OPEN_WRITE;
+	case O_RDWR:
+		return OPEN_READ | OPEN_WRITE;
+	default:
+		return OPEN_READ;
+	}
+}
+
+static unsigned open_flags_of(int flags)
+{
+	unsigned open_flags = access_of(flags);
+	if (flags & O_CREAT)
+		open_flags |= OPEN_CREATE;
+	if (flags & O_EXCL && flags & O_CREAT)
+		open_flags |= OPEN_EXCL;
+	if (flags & O_TRUNC && open_flags & OPEN_WRITE)
+		open_flags |= OPEN_TRUNC;
+	return open_flags;
+}
+
+/* Takes over the reference to `remote_file`, also when memory is out. */
+static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
+                                 struct remote_file *remote_file, unsigned access)
+{
+	struct io_file *data = need_data(vfs, node);
+	struct vfs_file *file = data ? calloc(1, sizeof(*file)) : NULL;
+	if (file)
+		file->handle = io_handle_new(data, remote_file);
+	if (!file || !file->handle) {
+		free(file);
+		remote_file_unref(remote_file);
+		return NULL;
+	}
+	file->node = node;
+	file->access = access;
+	NODES_SCOPE(&vfs->nodes);
+	node_hold(node);
+	list_push_back(&node->files, &file->of_node);
+	list_push_back(&vfs->open_files, &file->of_all);
+	return file;
+}
+
+/*
+ * The file is open and the server has told its attributes: brings node, io and the kernel's
+ * pages up to date.
+ */
+static void opened(struct vfs *vfs, struct vfs_file *file, const struct answer *answer,
+                   bool truncated, struct vfs_open_info *info)
+{
+	struct node *node = file->node;
+	if (truncated)
+		io_file_truncated(file_data(vfs, node), 0);
+	nodes_lock(&vfs->nodes);
+	if (truncated) {
+		files_set_written(node);
+		attr_changed(vfs, node);
+	} else {
+		attr_store(vfs, node, answer);
+	}
+	nodes_unlock(&vfs->nodes);
+	bool same = truncated || attr_data_check(vfs, node, answer);
+
+	nodes_lock(&vfs->nodes);
+	info->file = file;
+	info->direct_io = vfs->config.direct_io;
+	info->keep_cache = vfs->config.kernel_cache || (same && !node->pages_stale);
+	info->attr_changed = attr_differs_from_shown(node);
+	/* Without keep_cache the kernel drops its pages now. */
+	node->pages_stale = false;
+	nodes_unlock(&vfs->nodes);
+	count(&vfs->counters.opens);
+	if (info->keep_cache)
+		count(&vfs->counters.opens_kept);
+}
+
+/* Opens the node by its path, or `name` in it. *file has one reference for the caller. */
+static int open_path(struct vfs *vfs, struct node *node, const char *name, unsigned open_flags,
+                     mode_t mode, struct answer *answer, struct remote_file **file)
+{
+	PATH_TRY at = {0};
+	int err;
+	do {
+		*file = NULL;
+		answer_begin(vfs, answer, name ? NULL : node);
+		answer->attr = (struct remote_attr){.valid = ATTR_MODE, .mode = mode & 07777};
+		err = path_of(vfs, &at, node, name);
+		if (!err) {
+			*file = remote_file_new(vfs->remote, at.path,
+			                        open_flags & (OPEN_READ | OPEN_WRITE));
+			err = *file ? remote_open(*file, open_flags, &answer->attr) : -ENOMEM;
+		}
+		if (err && *file)
+			remote_file_unref(*file);
+	} while (path_again(vfs, &at, err));
+	return err;
+}
+
+/* A file without a name can only be had through one that is open. */
+static struct remote_file *share_unlinked(struct vfs *vfs, struct node *node, unsigned access)
+{
+	NODES_SCOPE(&vfs->nodes);
+	return node_is_unlinked(&vfs->nodes, node) ? file_any(node, access) : NULL;
+}
+
+int vfs_open(struct vfs *vfs, struct node *node, int flags, struct vfs_open_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	unsigned open_flags = open_flags_of(flags & ~(O_CREAT | O_EXCL));
+	bool truncate = open_flags & OPEN_TRUNC;
+	/* What others have written is in order before the file is cut, or looked at. */
+	int err = files_drain(vfs, node);
+	if (err)
+		return err;
+	struct answer answer;
+	struct remote_file *remote_file = share_unlinked(vfs, node, access_of(flags));
+	if (remote_file) {
+		answer_begin(vfs, &answer, node);
+		const struct remote_attr empty = {.valid = ATTR_SIZE};
+		err = truncate ? remote_fsetattr(remote_file, &empty)
+		               : remote_fstat(remote_file, &answer.attr);
+		if (err)
+			remote_file_unref(remote_file);
+	} else {
+		err = open_path(vfs, node, NULL, open_flags, 0, &answer, &remote_file);
+	}
+	if (err)
+		return err;
+	struct vfs_file *file = file_new(vfs, node, remote_file, access_of(flags));
+	if (!file)
+		return -ENOMEM;
+	opened(vfs, file, &answer, truncate, info);
+	return 0;
+}
+
+int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mode, int flags,
+               struct vfs_entry *entry, struct vfs_open_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	memset(entry, 0, sizeof(*entry));
+	int err = check_name(name);
+	if (err)
+		return err;
+	attr_learn_login(vfs);
+	struct answer answer;
+	struct remote_file *remote_file;
+	err = open_path(vfs, parent, name, open_flags_of(flags | O_CREAT), mode, &answer,
+	                &remote_file);
+	if (err) {
+		name_uncertain(vfs, parent, name, err);
+		return err;
+	}
+	nodes_lock(&vfs->nodes);
+	names_added(vfs, parent, name, strlen(name));
+	answer.stamp = vfs->nodes.stamp;
+	nodes_unlock(&vfs->nodes);
+	err = entry_enter(vfs, parent, name, strlen(name), &answer, entry);
+	if (err == ENTRY_AGAIN) /* changes of other names of the directory */
+		err = entry_enter_new(vfs, parent, name, entry);
+	if (err) {
+		remote_file_unref(remote_file);
+		return err;
+	}
+	struct vfs_file *file = file_new(vfs, entry->node, remote_file, access_of(flags));
+	if (!file) {
+		vfs_forget(vfs, entry->node, 1);
+		memset(entry, 0, sizeof(*entry));
+		return -ENOMEM;
+	}
+	opened(vfs, file, &answer, false, info);
+	return 0;
+}
+
+void vfs_release(struct vfs *vfs, struct vfs_file *file)
+{
+	nodes_lock(&vfs->nodes);
+	list_remove(&file->of_node);
+	list_remove(&file->of_all);
+	nodes_unlock(&vfs->nodes);
+	io_handle_free(file->handle);
+	files_settle(vfs, file->node);
+	nodes_lock(&vfs->nodes);
+	node_drop(&vfs->nodes, file->node);
+	nodes_unlock(&vfs->nodes);
+	free(file);
+}
+
+/* ---- bytes ---- */
+
+void vfs_read(struct vfs *vfs, struct vfs_file *file, uint64_t offset, size_t length,
+              io_read_fn *done, void *context)
+{
+	(void)vfs;
+	io_read(file->handle, offset, length, done, context);
+}
+
+void vfs_read_cancel(struct vfs *vfs, struct vfs_file *file, void *context)
+{
+	(void)vfs;
+	io_read_cancel(file->handle, context);
+}
+
+void vfs_write(struct vfs *vfs, struct vfs_file *file, uint64_t offset, const void *data,
+               size_t length, int flags, io_write_fn *done, void *context)
+{
+	/* Once `done` was called the file may be released, and a stat must see the write:
+	 * while `writers` counts us no attributes are taken for fresh. */
+	struct node *node = file->node;
+	nodes_lock(&vfs->nodes);
+	node_hold(node);
+	node->writers++;
+	node->unsettled = true;
+	nodes_unlock(&vfs->nodes);
+	io_write(file->handle, offset, data, length, flags & O_APPEND, done, context);
+	NODES_SCOPE(&vfs->nodes);
+	node->writers--;
+	attr_changed(vfs, node);
+	node_drop(&vfs->nodes, node);
+}
+
+int vfs_flush(struct vfs *vfs, struct vfs_file *file)
+{
+	int err = io_flush(file->handle);
+	files_settle(vfs, file->node);
+	return err;
+}
+
+int vfs_fsync(struct vfs *vfs, struct vfs_file *file)
+{
+	int err = io_fsync(file->handle);
+	files_settle(vfs, file->node);
+	return err;
+}
+
+/* How much there is to copy of the source. */
+static int copy_length(struct vfs *vfs, struct vfs_file *from, uint64_t offset,
+                       uint64_t *length)
+{
+	int err = attr_refresh(vfs, from->node, from, false);
+	if (err)
+		return err;
+	uint64_t size = io_file_size(file_data(vfs, from->node));
+	*length = offset < size ? MIN(MIN(*length, size - offset), COPY_PIECE) : 0;
+	return 0;
+}
+
+int vfs_copy_range(struct vfs *vfs, struct vfs_file *from, uint64_t from_offset,
+                   struct vfs_file *to, uint64_t to_offset, uint64_t length, uint64_t *copied)
+{
+	*copied = 0;
+	if (!vfs->remote->caps.copy)
+		return -EOPNOTSUPP;
+	int err = files_drain(vfs, from->node);
+	if (!err)
+		err = files_drain(vfs, to->node);
+	if (!err)
+		err = copy_length(vfs, from, from_offset, &length);
+	if (err || !length)
+		return err;
+	err = remote_copy(io_handle_remote(from->handle), from_offset,
+	                  io_handle_remote(to->handle), to_offset, length);
+	/* Even a failed one may have written a part. */
+	nodes_lock(&vfs->nodes);
+	files_set_written(to->node);
+	attr_changed(vfs, to->node);
+	struct io_file *data = to->node->io_file;
+	nodes_unlock(&vfs->nodes);
+	if (!err) {
+		io_file_forget_range(data, to_offset, length);
+		*copied = length;
+	}
+	return err;
+}
+
+int vfs_lseek(struct vfs *vfs, struct vfs_file *file, int64_t offset, int whence,
+              int64_t *result)
+{
+	struct stat st;
+	uint64_t valid_ns;
+	int err = vfs_getattr(vfs, file->node, file, &st, &valid_ns);
+	if (err)
+		return err;
+	switch (whence) {
+	case SEEK_DATA:
+	case SEEK_HOLE:
+		if (offset < 0 || offset >= st.st_size)
+			return -ENXIO;
+		*result = whence == SEEK_DATA ? offset : st.st_size;
+		return 0;
+	case SEEK_END:
+		if (offset > INT64_MAX - st.st_size || offset + st.st_size < 0)
+			return -EINVAL;
+		*result = st.st_size + offset;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}

@@ -1,0 +1,620 @@
+#include "vfs/listing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+
+/* A hostile server could list for ever; this is some twenty million names. */
+static const uint64_t spill_limit = UINT64_C(2) << 30;
+
+enum { RECORD_GONE = 1 << 0, RECORD_ATTR_STALE = 1 << 1 };
+
+/* One name in a segment; the next begins at the next multiple of eight behind it. */
+struct record {
+	struct remote_attr attr;
+	uint16_t length;
+	uint16_t flags;
+	char name[];
+};
+
+struct segment {
+	char *data; /* NULL: spilled */
+	size_t used;
+	uint64_t first, count; /* numbers of its records */
+	uint64_t asked_ns;
+	off_t spilled_at;
+};
+
+struct listing {
+	atomic_uint refs;
+	uint64_t started_ns, stamp;
+	size_t memory_limit;
+
+	pthread_mutex_t lock; /* protects all below */
+	pthread_cond_t more;
+	struct segment *segments;
+	size_t count, capacity;
+	size_t resident; /* bytes of segments in memory */
+	size_t first_resident;
+	struct map index; /* records by name, as long as nothing was spilled */
+	int spill_fd;
+	uint64_t spill_bytes, version;
+	unsigned users;
+	bool ended, abandoned, out_of_date;
+	bool told; /* of an impossible name */
+	int err;
+	struct op op;
+	char *path;
+};
+
+static size_t record_size(size_t name_length)
+{
+	return (sizeof(struct record) + name_length + 7) & ~(size_t)7;
+}
+
+static struct listing *listing_alloc(uint64_t stamp, size_t memory_limit)
+{
+	struct listing *listing = calloc(1, sizeof(*listing));
+	if (!listing)
+		return NULL;
+	atomic_init(&listing->refs, 1);
+	listing->users = 1;
+	listing->stamp = stamp;
+	listing->started_ns = clock_now_ns();
+	listing->memory_limit = memory_limit;
+	listing->spill_fd = -1;
+	listing->version = stamp;
+	pthread_mutex_init(&listing->lock, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&listing->more, &attr);
+	pthread_condattr_destroy(&attr);
+	map_init(&listing->index);
+	return listing;
+}
+
+static void listing_destroy(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->count; i++)
+		free(listing->segments[i].data);
+	free(listing->segments);
+	map_release(&listing->index);
+	if (listing->spill_fd >= 0)
+		close(listing->spill_fd);
+	pthread_cond_destroy(&listing->more);
+	pthread_mutex_destroy(&listing->lock);
+	free(listing->path);
+	free(listing);
+}
+
+struct listing *listing_ref(struct listing *listing)
+{
+	atomic_fetch_add_explicit(&listing->refs, 1, memory_order_relaxed);
+	return listing;
+}
+
+void listing_unref(struct listing *listing)
+{
+	if (listing && atomic_fetch_sub(&listing->refs, 1) == 1)
+		listing_destroy(listing);
+}
+
+void listing_join(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	listing->users++;
+}
+
+bool listing_leave(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	if (--listing->users > 0 || listing->ended)
+		return false;
+	/* The next batch ends it: the op itself must not be touched from here. */
+	listing->abandoned = true;
+	return true;
+}
+
+/* ---- the temporary file ---- */
+
+static int open_spill_file(void)
+{
+	const char *dir = getenv("TMPDIR");
+	if (!dir || !*dir)
+		dir = "/var/tmp";
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	CLEANUP_FREE char *name = NULL;
+	if (asprintf(&name, "%s/moorfs-listing-XXXXXX", dir) < 0) {
+		name = NULL;
+		return -1;
+	}
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(name);
+	return fd;
+}
+
+static int spill_segment(struct listing *listing, struct segment *segment)
+{
+	size_t done = 0;
+	while (done < segment->used) {
+		ssize_t n = pwrite(listing->spill_fd, segment->data + done,
+		                   segment->used - done, (off_t)(listing->spill_bytes + done));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0)
+			done += (size_t)n;
+	}
+	segment->spilled_at = (off_t)listing->spill_bytes;
+	listing->spill_bytes += segment->used;
+	free(segment->data);
+	segment->data = NULL;
+	listing->resident -= LISTING_SEGMENT;
+	return 0;
+}
+
+/* Moves all full segments out. */
+static int spill(struct listing *listing)
+{
+	if (listing->spill_fd < 0) {
+		listing->spill_fd = open_spill_file();
+		if (listing->spill_fd < 0)
+			return -errno;
+		map_release(&listing->index);
+	}
+	int err = listing->spill_bytes > spill_limit ? -EOVERFLOW : 0;
+	for (; !err && listing->first_resident + 1 < listing->count; listing->first_resident++)
+		err = spill_segment(listing, &listing->segments[listing->first_resident]);
+	return err;
+}
+
+/* ---- filling ---- */
+
+static struct segment *add_segment(struct listing *listing)
+{
+	if (listing->count == listing->capacity) {
+		size_t capacity = listing->capacity ? listing->capacity * 2 : 4;
+		struct segment *grown =
+		    reallocarray(listing->segments, capacity, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		listing->segments = grown;
+		listing->capacity = capacity;
+	}
+	char *data = malloc(LISTING_SEGMENT);
+	if (!data)
+		return NULL;
+	struct segment *last = listing->count ? &listing->segments[listing->count - 1] : NULL;
+	struct segment *segment = &listing->segments[listing->count++];
+	*segment = (struct segment){.data = data,
+	                            .first = last ? last->first + last->count : 0,
+	                            .asked_ns = clock_now_ns()};
+	listing->resident += LISTING_SEGMENT;
+	return segment;
+}
+
+static int append(struct listing *listing, const char *name, size_t length,
+                  const struct remote_attr *attr)
+{
+	size_t size = record_size(length);
+	struct segment *segment =
+	    listing->count ? &listing->segments[listing->count - 1] : NULL;
+	if (!segment || segment->used + size > LISTING_SEGMENT) {
+		if (listing->resident >= listing->memory_limit) {
+			int err = spill(listing);
+			if (err) {
+				log_error("listing '%s': cannot write the temporary file "
+				          "for its names: %s",
+				          listing->path ? listing->path : "", strerror(-err));
+				return err;
+			}
+		}
+		segment = add_segment(listing);
+		if (!segment)
+			return -ENOMEM;
+	}
+	struct record *record = (struct record *)(void *)(segment->data + segment->used);
+	record->attr = attr ? *attr : (struct remote_attr){0};
+	record->length = (uint16_t)length;
+	record->flags = attr ? 0 : RECORD_ATTR_STALE;
+	memcpy(record->name, name, length);
+	segment->used += size;
+	segment->count++;
+	if (listing->spill_fd < 0 &&
+	    !map_add(&listing->index, map_hash(name, length, 0), record))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Names that a server may send but a directory cannot have; "." and ".." are ours to make. */
+static bool is_proper_name(struct listing *listing, const char *name, size_t length)
+{
+	if ((length == 1 && name[0] == '.') || (length == 2 && memcmp(name, "..", 2) == 0))
+		return false;
+	if (length > 0 && length <= 255 && !memchr(name, '/', length) &&
+	    !memchr(name, '\0', length))
+		return true;
+	if (!listing->told) {
+		char quoted[128];
+		log_warn(
+		    "listing '%s': the server sent an impossible name, '%s': it is left out, "
+		    "and further ones are not reported",
+		    listing->path, log_quote(quoted, sizeof(quoted), name, length));
+	}
+	listing->told = true;
+	return false;
+}
+
+static int take_entries(struct op *op, const struct remote_entry *entries, size_t count)
+{
+	struct listing *listing = op->owner;
+	LOCK_SCOPE(&listing->lock);
+	if (listing->abandoned)
+		return 1;
+	for (size_t i = 0; i < count && !listing->err; i++)
+		if (is_proper_name(listing, entries[i].name, entries[i].name_length))
+			listing->err = append(listing, entries[i].name, entries[i].name_length,
+			                      &entries[i].attr);
+	pthread_cond_broadcast(&listing->more);
+	return listing->err != 0;
+}
+
+static void list_done(struct op *op)
+{
+	struct listing *listing = op->owner;
+	pthread_mutex_lock(&listing->lock);
+	listing->ended = true;
+	if (!listing->err)
+		listing->err = op->err == -EREMOTEIO || op->err == -ENOLINK ? -EIO : op->err;
+	pthread_cond_broadcast(&listing->more);
+	pthread_mutex_unlock(&listing->lock);
+	listing_unref(listing);
+}
+
+struct listing *listing_start(struct remote *remote, const char *path, uint64_t stamp,
+                              size_t memory_limit)
+{
+	struct listing *listing = listing_alloc(stamp, memory_limit);
+	if (!listing)
+		return NULL;
+	listing->path = strdup(path);
+	if (!listing->path) {
+		listing_unref(listing);
+		return NULL;
+	}
+	listing->op.kind = OP_LIST;
+	listing->op.path = listing->path;
+	listing->op.entries = take_entries;
+	listing->op.done = list_done;
+	listing->op.owner = listing;
+	listing_ref(listing);
+	remote_submit(remote, &listing->op);
+	return listing;
+}
+
+struct listing *listing_new_empty(uint64_t stamp)
+{
+	struct listing *listing = listing_alloc(stamp, LISTING_MEMORY_LIMIT);
+	if (listing)
+		listing->ended = true;
+	return listing;
+}
+
+/* ---- reading ---- */
+
+/* Waits a little for more; -EINTR when the caller's request was given up. Lock held. */
+static int wait_more(struct listing *listing)
+{
+	struct timespec until = clock_to_timespec(clock_now_ns() + 100 * NS_PER_MS);
+	if (!pthread_cond_timedwait(&listing->more, &listing->lock, &until))
+		return 0;
+	/* Who interrupts may hold locks of other floors, so ours is not held meanwhile. */
+	pthread_mutex_unlock(&listing->lock);
+	bool interrupted = remote_scope_interrupted();
+	pthread_mutex_lock(&listing->lock);
+	return interrupted ? -EINTR : 0;
+}
+
+int listing_wait(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	int err = 0;
+	while (!err && !listing->ended && listing->count == 0)
+		err = wait_more(listing);
+	if (!err && listing->count == 0)
+		err = listing->err;
+	return err;
+}
+
+void listing_reader_release(struct listing_reader *reader)
+{
+	free(reader->spilled);
+	*reader = (struct listing_reader){0};
+}
+
+static int load_spilled(struct listing *listing, struct listing_reader *reader)
+{
+	if (reader->spilled && reader->spilled_segment == reader->segment)
+		return 0;
+	if (!reader->spilled)
+		reader->spilled = malloc(LISTING_SEGMENT);
+	if (!reader->spilled)
+		return -ENOMEM;
+	const struct segment *segment = &listing->segments[reader->segment];
+	reader->spilled_segment = SIZE_MAX;
+	size_t done = 0;
+	while (done < segment->used) {
+		ssize_t n = pread(listing->spill_fd, reader->spilled + done,
+		                  segment->used - done, segment->spilled_at + (off_t)done);
+		if (n == 0 || (n < 0 && errno != EINTR)) {
+			log_error(
+			    "listing '%s': cannot read the temporary file of its names: %s",
+			    listing->path, n ? strerror(errno) : "it is too short");
+			return -EIO;
+		}
+		if (n > 0)
+			done += (size_t)n;
+	}
+	reader->spilled_segment = reader->segment;
+	return 0;
+}
+
+/* The index of the segment that holds the number; the count when none does yet. */
+static size_t find_segment(const struct listing *listing, uint64_t number)
+{
+	size_t low = 0, high = listing->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct segment *segment = &listing->segments[middle];
+		if (segment->first + segment->count <= number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * The record at the reader's place, or NULL when there is none yet; the reader is moved to the
+ * next segment when it stands at the end of one that is full.
+ */
+static int record_at(struct listing *listing, struct listing_reader *reader,
+                     const struct record **record)
+{
+	*record = NULL;
+	while (reader->segment < listing->count) {
+		const struct segment *segment = &listing->segments[reader->segment];
+		if (reader->offset < segment->used) {
+			const char *data = segment->data;
+			int err = data ? 0 : load_spilled(listing, reader);
+			if (err)
+				return err;
+			if (!data)
+				data = reader->spilled;
+			*record = (const struct record *)(const void *)(data + reader->offset);
+			return 0;
+		}
+		if (reader->segment + 1 == listing->count)
+			return 0;
+		reader->segment++;
+		reader->offset = 0;
+	}
+	return 0;
+}
+
+/* Places the reader at the number, or at the end of what is there. */
+static int seek_to(struct listing *listing, struct listing_reader *reader, uint64_t number)
+{
+	if (reader->number == number || !listing->count)
+		return 0;
+	reader->segment = MIN(find_segment(listing, number), listing->count - 1);
+	reader->offset = 0;
+	reader->number = listing->segments[reader->segment].first;
+	while (reader->number < number) {
+		const struct record *record;
+		int err = record_at(listing, reader, &record);
+		if (err || !record)
+			return err;
+		reader->offset += record_size(record->length);
+		reader->number++;
+	}
+	return 0;
+}
+
+static void copy_record(const struct listing *listing, size_t segment,
+                        const struct record *from, struct listing_record *to)
+{
+	to->attr = from->attr;
+	to->attr_known = !(from->flags & RECORD_ATTR_STALE);
+	to->asked_ns = listing->segments[segment].asked_ns;
+	to->length = from->length;
+	memcpy(to->name, from->name, from->length);
+	to->name[from->length] = '\0';
+}
+
+int listing_read(struct listing *listing, struct listing_reader *reader, uint64_t number,
+                 struct listing_record *record, uint64_t *found)
+{
+	LOCK_SCOPE(&listing->lock);
+	int err = seek_to(listing, reader, number);
+	while (!err) {
+		const struct record *here;
+		err = record_at(listing, reader, &here);
+		if (err)
+			break;
+		if (here) {
+			size_t segment = reader->segment;
+			*found = reader->number++;
+			reader->offset += record_size(here->length);
+			if (here->flags & RECORD_GONE || *found < number)
+				continue;
+			copy_record(listing, segment, here, record);
+			return 1;
+		}
+		if (listing->ended)
+			return listing->err;
+		err = wait_more(listing);
+	}
+	return err;
+}
+
+/* ---- names ---- */
+
+struct name {
+	const char *text;
+	size_t length;
+};
+
+static bool match_record(const void *entry, const void *key)
+{
+	const struct record *record = entry;
+	const struct name *name = key;
+	return record->length == name->length && !(record->flags & RECORD_GONE) &&
+	       memcmp(record->name, name->text, name->length) == 0;
+}
+
+static struct record *find_record(const struct listing *listing, const char *text,
+                                  size_t length)
+{
+	const struct name name = {text, length};
+	return map_find(&listing->index, map_hash(text, length, 0), match_record, &name);
+}
+
+static bool is_usable(const struct listing *listing)
+{
+	return listing->ended && !listing->err && !listing->abandoned &&
+	       !listing->out_of_date && listing->spill_fd < 0;
+}
+
+static size_t segment_of(const struct listing *listing, const struct record *record)
+{
+	const char *at = (const char *)record;
+	for (size_t i = 0; i < listing->count; i++)
+		if (at >= listing->segments[i].data &&
+		    at < listing->segments[i].data + LISTING_SEGMENT)
+			return i;
+	return 0;
+}
+
+enum listing_answer listing_find(struct listing *listing, const char *name, size_t length,
+                                 struct listing_record *record)
+{
+	LOCK_SCOPE(&listing->lock);
+	if (!is_usable(listing))
+		return LISTING_UNKNOWN;
+	const struct record *found = find_record(listing, name, length);
+	if (!found)
+		return LISTING_ABSENT;
+	copy_record(listing, segment_of(listing, found), found, record);
+	return LISTING_PRESENT;
+}
+
+/* True when the listing can be patched, else it is out of date from now on. Lock held. */
+static bool begin_patch(struct listing *listing, uint64_t stamp)
+{
+	if (!is_usable(listing)) {
+		listing->out_of_date = true;
+		return false;
+	}
+	listing->version = stamp;
+	return true;
+}
+
+bool listing_patch_add(struct listing *listing, const char *name, size_t length, uint64_t stamp)
+{
+	LOCK_SCOPE(&listing->lock);
+	if (!begin_patch(listing, stamp))
+		return false;
+	struct record *record = find_record(listing, name, length);
+	if (record) {
+		record->flags |= RECORD_ATTR_STALE;
+		return true;
+	}
+	if (append(listing, name, length, NULL) == 0 && listing->spill_fd < 0)
+		return true;
+	listing->out_of_date = true;
+	return false;
+}
+
+bool listing_patch_remove(struct listing *listing, const char *name, size_t length,
+                          uint64_t stamp)
+{
+	LOCK_SCOPE(&listing->lock);
+	if (!begin_patch(listing, stamp))
+		return false;
+	struct record *record;
+	while ((record = find_record(listing, name, length))) {
+		record->flags |= RECORD_GONE;
+		map_remove(&listing->index, map_hash(name, length, 0), record);
+	}
+	return true;
+}
+
+bool listing_patch_attr(struct listing *listing, const char *name, size_t length)
+{
+	LOCK_SCOPE(&listing->lock);
+	if (!is_usable(listing)) {
+		listing->out_of_date = true;
+		return false;
+	}
+	struct record *record = find_record(listing, name, length);
+	if (record)
+		record->flags |= RECORD_ATTR_STALE;
+	return true;
+}
+
+/* ---- state ---- */
+
+bool listing_is_complete(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	return listing->ended && !listing->err && !listing->abandoned;
+}
+
+bool listing_is_broken(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	return listing->err || listing->abandoned || listing->out_of_date;
+}
+
+bool listing_is_spilled(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	return listing->spill_fd >= 0;
+}
+
+uint64_t listing_started_ns(const struct listing *listing)
+{
+	return listing->started_ns;
+}
+
+uint64_t listing_stamp(const struct listing *listing)
+{
+	return listing->stamp;
+}
+
+uint64_t listing_version(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	return listing->version;
+}
+
+size_t listing_bytes(struct listing *listing)
+{
+	LOCK_SCOPE(&listing->lock);
+	return sizeof(*listing) + listing->resident +
+	       listing->capacity * sizeof(*listing->segments) +
+	       listing->index.capacity * sizeof(*listing->index.slots);
+}
