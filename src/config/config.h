@@ -60,6 +60,9 @@ struct config {
 	char *uid_file, *gid_file; /* what vfs.uid_file and vfs.gid_file point to */
 };
 
+/* What holds when nothing is given; allocates nothing. */
+void config_set_defaults(struct config *config);
+
 /*
  * Parses argv. 0, or -1 with the failure (FAILURE_USAGE) filled: the message names the option
  * or argument, what is wrong and the nearest known name. Frees nothing on failure:
@@ -76,8 +79,8 @@ void config_release(struct config *config);
 
 /*
  * From now on prompts are answered from memory only (the mount is up, the terminal is no longer
- * ours). A question that waits for a person ends unanswered. Any thread; not from a signal
- * handler.
+ * ours). A question that waits for a person ends unanswered; returns when the terminal's state
+ * is restored, after a fraction of a second. Any thread; not from a signal handler.
  */
 void config_stop_asking(struct config *config);
 
