@@ -2,5 +2,6 @@
 UNIT_LIBS = $(CMOCKA_LIBS)
 include tests/unit/local.mk
 include tests/fuzz/local.mk
+include tests/lint/local.mk
 include tests/servers/local.mk
 include tests/bench/local.mk

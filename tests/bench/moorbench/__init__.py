@@ -1,0 +1,1 @@
+"""The parts of the benchmark: moorfs and its peers side by side over one private server."""

@@ -1,0 +1,6 @@
+# The line between client and server, for mount tests and benchmarks.
+noinst_PROGRAMS += tests/servers/delayproxy
+tests_servers_delayproxy_SOURCES = tests/servers/delayproxy.c
+tests_servers_delayproxy_LDADD =
+EXTRA_DIST += \
+	tests/servers/__init__.py
