@@ -103,6 +103,18 @@ static int take_value(struct mount_words *words, char flag, const char *value, c
 	return 0; /* -t: the type is ours, or mount(8) would not have started us */
 }
 
+/* It must be known before the options that it is about. */
+static bool put_sloppy_first(struct mount_words *words)
+{
+	char *joined = NULL;
+	if (asprintf(&joined, "sloppy%s%s", words->options ? "," : "",
+	             words->options ? words->options : "") < 0)
+		return false;
+	free(words->options);
+	words->options = joined;
+	return true;
+}
+
 static void make_argv(struct mount_words *words)
 {
 	static char program[] = "moorfs", flag[] = "-o";
@@ -142,7 +154,7 @@ int mount_words_parse(struct mount_words *words, int argc, char **argv, char *er
 	if (words->spec[0] == '-' || words->dir[0] == '-')
 		return refuse(error, size, "'%s' starts with '-'",
 		              words->spec[0] == '-' ? words->spec : words->dir);
-	if (words->sloppy && !append(&words->options, "sloppy", strlen("sloppy")))
+	if (words->sloppy && !put_sloppy_first(words))
 		return refuse(error, size, "out of memory");
 	make_argv(words);
 	return 0;

@@ -159,6 +159,9 @@ static int announce(struct mount *mount, struct failure *failure)
 	}
 	log_set_level(config->debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	log_info("mounted %s on %s", config->spec, mount->mountpoint);
+	const char *reason = connector_reason(mount->connector);
+	if (*reason)
+		log_info("transport %s", reason);
 	return 0;
 }
 

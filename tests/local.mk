@@ -4,4 +4,5 @@ include tests/unit/local.mk
 include tests/fuzz/local.mk
 include tests/lint/local.mk
 include tests/servers/local.mk
+include tests/mount/local.mk
 include tests/bench/local.mk

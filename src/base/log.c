@@ -92,7 +92,8 @@ static void write_line(int fd, const char *line, size_t length)
 	}
 }
 
-static void emit(enum log_level level, const char *part, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *part,
+                                                       const char *format, va_list args)
 {
 	int saved_errno = errno;
 	char text[2048];

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "config/option_store.h"
 
 struct command_line {
 	struct config *config;
@@ -69,14 +70,12 @@ static int apply_port(struct command_line *line, const char *value)
 static int apply_config_file(struct command_line *line, const char *value)
 {
 	struct config *config = line->config;
-	char cwd[4096];
 	if (!*value)
 		return failure_set(line->failure, FAILURE_USAGE,
 		                   "flag '-F': the file name is empty");
-	bool relative = *value != '/' && strcmp(value, "none") != 0;
-	config->target.config_file = relative && getcwd(cwd, sizeof(cwd))
-	                                 ? arena_printf(&config->arena, "%s/%s", cwd, value)
-	                                 : arena_strdup(&config->arena, value);
+	config->target.config_file = strcmp(value, "none") == 0
+	                                 ? arena_strdup(&config->arena, value)
+	                                 : option_absolute_path(config, value);
 	if (!config->target.config_file)
 		return failure_set(line->failure, FAILURE_INTERNAL, "out of memory");
 	return 0;

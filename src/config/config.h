@@ -72,7 +72,8 @@ int config_parse(struct config *config, int argc, char **argv, struct failure *f
 
 /*
  * Second half: runs `ssh -G` where ssh exists and merges the host's effective configuration
- * into config->target; makes the prompter. 0 or -1.
+ * into config->target; makes the prompter. Sets PATH and HOME where mount(8) has left them out:
+ * call it while no other thread looks at the environment. 0 or -1.
  */
 int config_resolve(struct config *config, struct failure *failure);
 void config_release(struct config *config);

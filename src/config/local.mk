@@ -6,9 +6,11 @@ libconfig_a_SOURCES = \
 	src/config/config.c src/config/config.h \
 	src/config/option_help.c \
 	src/config/option_set.c src/config/option_set.h \
+	src/config/option_store.c src/config/option_store.h \
 	src/config/option_table.c \
 	src/config/option_value.c src/config/option_value.h \
 	src/config/options.c src/config/options.h \
+	src/config/options_check.c \
 	src/config/prompter.c src/config/prompter.h \
 	src/config/resolve.c \
 	src/config/spawn.c src/config/spawn.h \

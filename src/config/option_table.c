@@ -67,13 +67,13 @@
 	{                                                    \
 		ENTRY(MOUNT, name, MOUNT, WORKS, NULL, help) \
 	}
-#define MOOT(group, name, argument, why)                                          \
-	{                                                                         \
-		ENTRY(group, name, CUSTOM, MOOT, argument, why), .optional = true \
+#define MOOT(group, name, argument, why)                        \
+	{                                                       \
+		ENTRY(group, name, CUSTOM, MOOT, argument, why) \
 	}
-#define REFUSED(group, name, argument, way_out)                                          \
-	{                                                                                \
-		ENTRY(group, name, CUSTOM, REFUSED, argument, way_out), .optional = true \
+#define REFUSED(group, name, argument, way_out)                        \
+	{                                                              \
+		ENTRY(group, name, CUSTOM, REFUSED, argument, way_out) \
 	}
 
 #define KIB(n) ((uint64_t)(n) << 10)
@@ -197,10 +197,9 @@ static const struct option table[] = {
     ON(LINKS, "follow_symlinks", vfs.follow_symlinks,
        "the server follows symlinks: they look like what they point to"),
     ON(LINKS, "disable_hardlink", vfs.disable_hardlink, "link(2) fails"),
-    CUSTOM(LINKS, "workaround", "LIST", option_set_workaround,
-           "colon-separated: none, all, [no]rename (rename over a file deletes it first), "
-           "[no]renamexdev (a failed rename says EXDEV); truncate, buflimit, fstat, createmode "
-           "have no effect"),
+    {ENTRY(LINKS, "workaround", CUSTOM, MOOT, "LIST",
+           "what these ask for is done where it is needed"),
+     .set = option_set_workaround},
 
     ENUM(
         IDS, "idmap", "TYPE", vfs.idmap, idmaps,

@@ -30,7 +30,7 @@ enum option_kind {
 
 enum option_status {
 	OPTION_WORKS,
-	OPTION_MOOT,    /* accepted without effect; `help` says why */
+	OPTION_MOOT, /* accepted without effect; `help` says why; `set` may check the value */
 	OPTION_REFUSED, /* known, and an error; `help` says what to do instead */
 };
 
@@ -64,7 +64,6 @@ struct option {
 	bool on; /* OPTION_FLAG: what the bare name sets */
 	bool
 	    quiet_default; /* --help does not print the default: it is no value of the option */
-	bool optional;     /* the value may be left out (OPTION_CUSTOM and moot ones) */
 	const char *argument; /* what --help calls the value; NULL: takes none */
 	const char *help;
 	size_t offset, size; /* of the field in struct config; size 0: none */

@@ -45,6 +45,16 @@ static bool has_kerberos_ticket(void)
 	return getenv("KRB5CCNAME") || access(path, F_OK) == 0;
 }
 
+/* mount(8) takes both away; ssh and what it starts need them. */
+static int complete_environment(const char *home, struct failure *failure)
+{
+	static const char usual[] =
+	    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	if (setenv("PATH", usual, 0) < 0 || (home && setenv("HOME", home, 0) < 0))
+		return out_of_memory(failure);
+	return 0;
+}
+
 static int look_around(struct config *config, struct surroundings *around,
                        struct failure *failure)
 {
@@ -65,6 +75,8 @@ static int look_around(struct config *config, struct surroundings *around,
 	};
 	if (!around->ssh.home || !around->ssh.local_user)
 		return out_of_memory(failure);
+	if (complete_environment(home, failure) < 0)
+		return -1;
 	if (!config->target.user) {
 		config->target.user = arena_strdup(&config->arena, around->ssh.local_user);
 		if (!config->target.user)

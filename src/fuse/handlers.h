@@ -50,12 +50,26 @@ struct fusefs {
 
 	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t changed;
+	/* What the root was last known to be, for a server that does not answer. */
+	bool root_stat_known, root_statvfs_known;
+	struct stat root_stat;
+	struct statvfs root_statvfs;
 	bool greeted;  /* the kernel has sent FUSE_INIT */
 	bool stopping; /* fusefs_stop() was called */
 	bool mounted;
 	bool loop_runs, loop_ended;
 	int loop_result;
 	pthread_t loop;
+
+	/* The first request, on a thread of its own, for it may hang. */
+	struct {
+		bool runs, done;
+		pthread_t thread;
+		int err;
+		dev_t device;
+		bool asks; /* for root_statvfs, within the scope */
+		struct remote_scope scope;
+	} probe;
 };
 
 extern const struct fuse_lowlevel_ops fusefs_ops;

@@ -1,12 +1,48 @@
-/* Operations on attributes. */
+/*
+ * Operations on attributes.
+ *
+ * umount(8), df and shells look at the mountpoint itself: while the server hangs they are given
+ * what was last known of it, after a moment, so that they do not hang with it.
+ */
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "fuse/handlers.h"
 
 static struct vfs_file *file_of(const struct fuse_file_info *fi)
 {
 	return fi && fi->fh ? open_file_of(fi)->file : NULL;
+}
+
+#define ROOT_PATIENCE_NS (2 * NS_PER_SEC)
+
+/* `known` is one of the root's fields: without anything to fall back on the call may last. */
+static void be_impatient(struct fusefs *fs, struct call *call, fuse_ino_t ino,
+                         const bool *known)
+{
+	if (ino != FUSE_ROOT_ID)
+		return;
+	pthread_mutex_lock(&fs->lock);
+	const bool limited = *known;
+	pthread_mutex_unlock(&fs->lock);
+	if (limited)
+		call_limit(call, ROOT_PATIENCE_NS);
+}
+
+/* Keeps the root's answer, or takes the kept one for a call that was too late. The new err. */
+static int settle_root(struct fusefs *fs, const struct call *call, int err, void *answer,
+                       void *kept, size_t size, bool *known)
+{
+	LOCK_SCOPE(&fs->lock);
+	if (!err) {
+		memcpy(kept, answer, size);
+		*known = true;
+	} else if (call->late && *known) {
+		memcpy(answer, kept, size);
+		return 0;
+	}
+	return err;
 }
 
 void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -18,11 +54,15 @@ void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct call call;
 	changes_begin(&changes);
 	sync_begin(&call, req);
+	be_impatient(fs, &call, ino, &fs->root_stat_known);
 	int err = vfs_getattr(fs->vfs, node_of(fs, ino), file_of(fi), &st, &valid_ns);
 	sync_end(&call);
 	if (!err)
 		changes_told(&changes, ino);
 	changes_end(fs, &changes);
+	if (ino == FUSE_ROOT_ID)
+		err = settle_root(fs, &call, err, &st, &fs->root_stat, sizeof(st),
+		                  &fs->root_stat_known);
 	reply_attr(req, err, &st, valid_ns);
 }
 
@@ -90,8 +130,12 @@ void on_statfs(fuse_req_t req, fuse_ino_t ino)
 	memset(&out, 0, sizeof(out));
 	struct call call;
 	sync_begin(&call, req);
+	be_impatient(fs, &call, ino, &fs->root_statvfs_known);
 	int err = vfs_statfs(fs->vfs, node_of(fs, ino), &out);
 	sync_end(&call);
+	if (ino == FUSE_ROOT_ID)
+		err = settle_root(fs, &call, err, &out, &fs->root_statvfs, sizeof(out),
+		                  &fs->root_statvfs_known);
 	if (err)
 		reply_status(req, err);
 	else

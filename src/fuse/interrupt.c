@@ -71,6 +71,10 @@ static bool is_due(const struct interrupts *interrupts, struct call *call, uint6
 	if (interrupts->cancel_all_ns && now >= interrupts->cancel_all_ns &&
 	    call->kind != CALL_CLOSE)
 		return true;
+	if (call->limit_ns && now >= call->limit_ns) {
+		call->late = true;
+		return true;
+	}
 	if (call->check_ns == 0 || now < call->check_ns)
 		return false;
 	call->check_ns = now + RECHECK_NS;
@@ -112,8 +116,12 @@ static bool scan(struct interrupts *interrupts, uint64_t now)
 			cancel(interrupts, call);
 			return true;
 		}
-		if (call->check_ns && !call->cancelled)
+		if (call->cancelled)
+			continue;
+		if (call->check_ns)
 			next = MIN(next, call->check_ns);
+		if (call->limit_ns)
+			next = MIN(next, call->limit_ns);
 	}
 	interrupts->wake_ns = next;
 	return false;
@@ -213,8 +221,8 @@ void call_enter(struct interrupts *interrupts, struct call *call, fuse_req_t req
 	call->req = req;
 	call->tid = fuse_req_ctx(req)->pid;
 	call->entered = true;
-	call->cancelled = false;
-	call->interrupted_ns = 0;
+	call->cancelled = call->late = false;
+	call->interrupted_ns = call->limit_ns = 0;
 	call->check_ns = call->kind == CALL_ASYNC ? 0 : clock_now_ns() + SLOW_NS;
 	if (call->kind != CALL_ASYNC)
 		remote_scope_begin(&call->scope);
@@ -225,6 +233,14 @@ void call_enter(struct interrupts *interrupts, struct call *call, fuse_req_t req
 		wake_by(interrupts, call->check_ns);
 	pthread_mutex_unlock(&interrupts->lock);
 	fuse_req_interrupt_func(req, on_interrupt, call);
+}
+
+void call_limit(struct call *call, uint64_t patience_ns)
+{
+	struct interrupts *interrupts = call->interrupts;
+	LOCK_SCOPE(&interrupts->lock);
+	call->limit_ns = clock_now_ns() + patience_ns;
+	wake_by(interrupts, call->limit_ns);
 }
 
 bool call_leave(struct call *call)

@@ -40,8 +40,10 @@ struct call {
 	enum call_kind kind;
 	bool entered; /* in the list, not answered yet */
 	bool cancelled;
+	bool late;               /* broken off because its patience was over */
 	uint64_t interrupted_ns; /* when the signal came; 0: none yet */
 	uint64_t check_ns;       /* when to look at the program; 0: not yet */
+	uint64_t limit_ns;       /* when its patience is over; 0: never */
 
 	struct remote_scope scope; /* CALL_SYNC, CALL_CLOSE */
 	/* CALL_ASYNC. hold: the lock is held; keeps the call in memory. cancel: without the
@@ -60,6 +62,9 @@ void interrupts_free(struct interrupts *interrupts);
  * begins too.
  */
 void call_enter(struct interrupts *interrupts, struct call *call, fuse_req_t req);
+
+/* The (blocking) call is broken off, as `late`, when it lasts longer than this. */
+void call_limit(struct call *call, uint64_t patience_ns);
 
 /*
  * It ends: to be called before the reply. True for the first caller, who alone replies.

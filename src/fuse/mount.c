@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -142,6 +143,19 @@ static void unmount(struct fusefs *fs)
 		fuse_session_unmount(fs->session);
 }
 
+/* Without the mount its system calls have ended. */
+static void end_probe(struct fusefs *fs)
+{
+	if (!fs->probe.runs)
+		return;
+	pthread_mutex_lock(&fs->lock);
+	if (fs->probe.asks)
+		remote_scope_interrupt(&fs->probe.scope);
+	pthread_mutex_unlock(&fs->lock);
+	pthread_join(fs->probe.thread, NULL);
+	fs->probe.runs = false;
+}
+
 int fusefs_wait(struct fusefs *fs)
 {
 	pthread_mutex_lock(&fs->lock);
@@ -155,30 +169,51 @@ int fusefs_wait(struct fusefs *fs)
 	pthread_join(fs->loop, NULL);
 	fs->loop_runs = false;
 	unmount(fs);
+	end_probe(fs);
 	return fs->loop_result;
 }
 
 /* ---- mounting ---- */
 
-/* The first request, on a thread of its own, for it may hang. */
-struct probe {
-	struct fusefs *fs;
-	pthread_t thread;
-	bool done; /* under fs->lock */
-	int err;
-	dev_t device;
-};
+/*
+ * So that there is something to show of a server that hangs later. Not by statvfs(2), which
+ * would keep the mount busy.
+ */
+static void ask_for_space(struct fusefs *fs)
+{
+	struct statvfs space;
+	pthread_mutex_lock(&fs->lock);
+	const bool ask = !fs->stopping && !fs->loop_ended;
+	if (ask)
+		remote_scope_begin(&fs->probe.scope);
+	fs->probe.asks = ask;
+	pthread_mutex_unlock(&fs->lock);
+	if (!ask)
+		return;
+	int err = vfs_statfs(fs->vfs, vfs_root(fs->vfs), &space);
+	LOCK_SCOPE(&fs->lock);
+	fs->probe.asks = false;
+	remote_scope_end(&fs->probe.scope);
+	if (!err && !fs->root_statvfs_known) {
+		fs->root_statvfs = space;
+		fs->root_statvfs_known = true;
+	}
+}
 
 static void *probe_main(void *argument)
 {
-	struct probe *probe = argument;
+	struct fusefs *fs = argument;
 	struct stat st;
-	int err = lstat(probe->fs->mountpoint, &st) < 0 ? errno : 0;
-	LOCK_SCOPE(&probe->fs->lock);
-	probe->err = err;
-	probe->device = err ? 0 : st.st_dev;
-	probe->done = true;
-	pthread_cond_broadcast(&probe->fs->changed);
+	int err = lstat(fs->mountpoint, &st) < 0 ? errno : 0;
+	pthread_mutex_lock(&fs->lock);
+	fs->probe.err = err;
+	fs->probe.device = err ? 0 : st.st_dev;
+	fs->probe.done = true;
+	pthread_cond_broadcast(&fs->changed);
+	pthread_mutex_unlock(&fs->lock);
+
+	if (!err)
+		ask_for_space(fs);
 	return NULL;
 }
 
@@ -210,21 +245,14 @@ static int probe(struct fusefs *fs, dev_t below, struct failure *failure)
 	if (fs->config->delay_connect)
 		return wait_for_answer(fs, &fs->greeted, failure);
 
-	struct probe probe = {.fs = fs};
-	if (pthread_create(&probe.thread, NULL, probe_main, &probe) != 0)
+	if (pthread_create(&fs->probe.thread, NULL, probe_main, fs) != 0)
 		return failure_set(failure, FAILURE_INTERNAL, "cannot start a thread");
-	int result = wait_for_answer(fs, &probe.done, failure);
-	if (result < 0) {
-		/* Ends the mount, and thereby what the thread waits for. */
-		fusefs_stop(fs);
-		fusefs_wait(fs);
-	}
-	pthread_join(probe.thread, NULL);
-	if (result < 0)
+	fs->probe.runs = true;
+	if (wait_for_answer(fs, &fs->probe.done, failure) < 0)
 		return -1;
-	if (probe.err)
-		return fail_mount(fs, strerror(probe.err), failure);
-	if (probe.device == below)
+	if (fs->probe.err)
+		return fail_mount(fs, strerror(fs->probe.err), failure);
+	if (fs->probe.device == below)
 		return fail_mount(fs, "it was unmounted at once", failure);
 	return 0;
 }

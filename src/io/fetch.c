@@ -10,8 +10,8 @@ int io_plain_error(int err)
 }
 
 /*
- * The bytes up to `end` exist; `eof` says that those behind do not, or, when nothing came at all,
- * that the file ends somewhere before. Our own writes meanwhile may have changed that.
+ * The bytes up to `end` exist; `eof` says that those behind do not, or, when nothing came at
+ * all, that the file ends somewhere before. Our own writes meanwhile may have changed that.
  */
 static void learn_size(struct io_file *file, const struct fetch *fetch, uint64_t end, bool eof)
 {

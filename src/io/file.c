@@ -109,6 +109,16 @@ void handle_unref(struct io_handle *handle)
 	file_unref(file);
 }
 
+void handle_log_loss(struct io_handle *handle, int err)
+{
+	char name[256] = "?";
+	CLEANUP_FREE char *path = remote_file_path(handle->remote);
+	if (path)
+		log_quote(name, sizeof(name), path, strlen(path));
+	log_warn("data written to '%s' is lost after its program was gone: %s", name,
+	         strerror(-err));
+}
+
 void io_handle_free(struct io_handle *handle)
 {
 	struct io_file *file = handle->file;
@@ -119,9 +129,7 @@ void io_handle_free(struct io_handle *handle)
 	writes_seal(file);
 	pthread_mutex_unlock(&file->lock);
 	if (err)
-		log_warn(
-		    "data is lost: a write failed and its descriptor was closed unasked: %s",
-		    strerror(-err));
+		handle_log_loss(handle, err);
 	send_queued(file);
 	handle_unref(handle);
 }

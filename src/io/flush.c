@@ -4,13 +4,19 @@
 #include "base/clock.h"
 #include "io/internal.h"
 
-#define POLL_NS (100 * NS_PER_MS)
+#define LOOK_NS (100 * NS_PER_MS)
 
-bool io_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+/*
+ * Waits on the condition like pthread_cond_wait. When *look_ns has come it looks whether the
+ * thread's remote_scope was interrupted, and returns false if so.
+ */
+static bool wait_or_look(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t *look_ns)
 {
-	struct timespec until = clock_to_timespec(clock_now_ns() + POLL_NS);
-	if (!pthread_cond_timedwait(condition, lock, &until))
+	struct timespec until = clock_to_timespec(*look_ns);
+	pthread_cond_timedwait(condition, lock, &until);
+	if (clock_now_ns() < *look_ns)
 		return true;
+	*look_ns = clock_now_ns() + LOOK_NS;
 	/* an interrupter may hold locks of other floors, so ours is not held meanwhile */
 	pthread_mutex_unlock(lock);
 	bool interrupted = remote_scope_interrupted();
@@ -41,8 +47,9 @@ static int drain(struct io_file *file)
 	pthread_mutex_unlock(&file->lock);
 	send_queued(file);
 	pthread_mutex_lock(&file->lock);
+	uint64_t look_ns = clock_now_ns() + LOOK_NS;
 	while (has_older(file, seq))
-		if (!io_wait(&file->settled, &file->lock))
+		if (!wait_or_look(&file->settled, &file->lock, &look_ns))
 			return -EINTR;
 	return 0;
 }

@@ -275,12 +275,8 @@ void write_answer(struct write_wait *wait);
 void chunk_free(struct chunk *chunk);
 /* The handle's unreported error, which is reported by that. File's lock. */
 int handle_take_error(struct io_handle *handle);
-
-/*
- * Waits on the condition like pthread_cond_wait, but not much longer than 100 ms; false when
- * the thread's remote_scope was interrupted.
- */
-bool io_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+/* Logs that a write of the handle failed and nobody is left to be told. */
+void handle_log_loss(struct io_handle *handle, int err);
 
 /* An op's error as a local program may see it: the vague ones become -EIO. */
 int io_plain_error(int err);

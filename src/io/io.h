@@ -35,7 +35,8 @@ struct io_config {
 
 /* NULL when memory is out. */
 struct io *io_new(struct remote *remote, const struct io_config *config);
-/* All handles are closed before. */
+/* All handles are closed and all files freed before. Waits until what is still queued or in
+ * flight for them has been answered. */
 void io_free(struct io *io);
 /* Counters for SIGUSR1: cache bytes, hits, window, waste, queue. */
 void io_report(struct io *io, struct bytes *out);
@@ -49,7 +50,7 @@ struct io_version {
 };
 
 struct io_file *io_file_new(struct io *io);
-/* No handles any more; cached blocks are dropped. */
+/* No handles any more; cached blocks are dropped. Writes that are still queued go on. */
 void io_file_free(struct io_file *file);
 
 /*
@@ -63,7 +64,7 @@ bool io_file_revalidate(struct io_file *file, const struct io_version *version);
 /*
  * As io_file_revalidate for attributes that were asked for after `mark` was taken by
  * io_file_mark(): when our own writes crossed the question the answer may be older than they
- * are, and it is ignored (true).
+ * are, and it is ignored (true). An io_file made after the question has the mark 0.
  */
 bool io_file_revalidate_since(struct io_file *file, const struct io_version *version,
                               uint64_t mark);

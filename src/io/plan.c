@@ -13,9 +13,9 @@ static uint64_t request_end(const struct io_file *file, const struct read_reques
 }
 
 /*
- * How much of a gap at `offset` to fetch for a read up to `end`: whole pages, or all of it for a
- * sequential reader. Only what was asked for was looked at for writes in its way, so with some
- * about there is nothing more.
+ * How much of a gap at `offset` to fetch for a read up to `end`: whole pages, or all of it for
+ * a sequential reader. Only what was asked for was looked at for writes in its way, so with
+ * some about there is nothing more.
  */
 static uint32_t demand_length(const struct read_request *request, uint64_t offset, uint64_t end,
                               uint64_t gap_end)

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "io/internal.h"
 
 /* Chunks that wait for an overlapping one; with more of them the queue stands still. */
@@ -88,8 +87,7 @@ static void record_error(struct io_file *file, struct chunk *chunk, int err)
 {
 	atomic_fetch_add(&file->io->counters.write_errors, 1);
 	if (chunk->handle->closed)
-		log_warn("data is lost: a write failed after its descriptor was closed: %s",
-		         strerror(-err));
+		handle_log_loss(chunk->handle, err);
 	list_for_each (at, &file->handles) {
 		struct io_handle *handle = list_entry(at, struct io_handle, link);
 		if (handle->wrote && !handle->error)

@@ -81,6 +81,7 @@ static struct window_stream *take_slot(struct window_set *set)
 
 struct window_stream *window_note(struct window_set *set, uint64_t offset, size_t length)
 {
+	bool from_start = offset == 0 && set->astray < ASTRAY;
 	set->reads++;
 	struct window_stream *stream = find_stream(set, offset, length);
 	if (stream) {
@@ -90,10 +91,10 @@ struct window_stream *window_note(struct window_set *set, uint64_t offset, size_
 	} else {
 		stream = take_slot(set);
 		*stream = (struct window_stream){.next = offset + length};
-		if (offset == 0 && set->astray < ASTRAY)
-			stream->in_order = PROOF;
 		set->astray++;
 	}
+	if (from_start)
+		stream->in_order = PROOF;
 	stream->used = set->reads;
 	return stream;
 }

@@ -111,6 +111,14 @@ int remote_call(struct remote *remote, struct op *op)
 	return op->err;
 }
 
+int remote_statfs_refusal(const struct remote_statfs *fs)
+{
+	if (fs->read_only)
+		return -EROFS;
+	bool full = fs->bavail == 0 || (fs->files > 0 && fs->favail == 0);
+	return full ? -ENOSPC : -EIO;
+}
+
 int remote_plain_error(int err)
 {
 	return err == -EREMOTEIO || err == -ENOLINK ? -EIO : err;

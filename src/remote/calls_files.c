@@ -86,28 +86,28 @@ static int explain_open(struct remote *remote, const char *path, unsigned flags,
 
 int remote_open(struct remote_file *file, unsigned open_flags, struct remote_attr *attr)
 {
-	struct op op = {.kind = OP_OPEN, .file = file, .open_flags = open_flags, .attr = *attr};
-	int err = remote_call(file->remote, &op);
 	CLEANUP_FREE char *path = NULL;
-	if (err)
-		path = remote_file_path(file);
-	if (err == -ENOLINK && path) {
+	struct remote_attr opened = *attr;
+	int err = -ENOLINK;
+	for (int tries = 0; err == -ENOLINK && tries < SETTLE_TRIES; tries++) {
+		struct op op = {
+		    .kind = OP_OPEN, .file = file, .open_flags = open_flags, .attr = *attr};
+		err = remote_call(file->remote, &op);
+		opened = op.attr;
+		if (err && !path && !(path = remote_file_path(file)))
+			return -ENOMEM;
 		/* An exclusive create was under way: an empty file now there is the one it
 		 * made. */
 		struct remote_attr found;
-		if (remote_lstat(file->remote, path, &found) == 0 && S_ISREG(found.mode) &&
-		    found.size == 0)
+		if (err == -ENOLINK && remote_lstat(file->remote, path, &found) == 0 &&
+		    S_ISREG(found.mode) && found.size == 0)
 			open_flags &= ~(unsigned)OPEN_EXCL;
-		struct op again = {
-		    .kind = OP_OPEN, .file = file, .open_flags = open_flags, .attr = *attr};
-		err = remote_call(file->remote, &again);
-		op.attr = again.attr;
 	}
 	if (err)
-		return path ? explain_open(file->remote, path, open_flags, err) : -ENOMEM;
-	*attr = op.attr;
+		return explain_open(file->remote, path, open_flags, err);
+	*attr = opened;
 	LOCK_SCOPE(&file->lock);
-	file->version = op.attr;
+	file->version = opened;
 	if (open_flags & (OPEN_CREATE | OPEN_TRUNC))
 		file->own_writes = true;
 	return 0;
@@ -215,7 +215,5 @@ int remote_explain_write(struct remote *remote, const char *path, int err)
 		          : strdup(".");
 		looked = dir ? remote_statfs(remote, dir, &fs) : -ENOMEM;
 	}
-	if (looked == 0 && (fs.bavail == 0 || (fs.files > 0 && fs.favail == 0)))
-		return -ENOSPC;
-	return -EIO;
+	return looked ? -EIO : remote_statfs_refusal(&fs);
 }

@@ -49,13 +49,18 @@ static char *parent_of(const char *path)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* True when creating in the directory of `path` fails for want of space or inodes. */
-static bool is_full(struct remote *remote, const char *path)
+/* Why nothing can be made in the directory of `path`, as far as its file system tells. */
+static int refusal_of(struct remote *remote, const char *path)
 {
 	CLEANUP_FREE char *dir = parent_of(path);
 	struct remote_statfs fs;
-	return dir && remote_statfs(remote, dir, &fs) == 0 &&
-	       (fs.bavail == 0 || (fs.files > 0 && fs.favail == 0));
+	return !dir || remote_statfs(remote, dir, &fs) ? -EIO : remote_statfs_refusal(&fs);
+}
+
+/* Why a name that is there cannot be removed. */
+static int remove_refusal(struct remote *remote, const char *path)
+{
+	return refusal_of(remote, path) == -EROFS ? -EROFS : -EBUSY;
 }
 
 /* Why `path` could not be made, when the server did not say. */
@@ -67,27 +72,32 @@ static int explain_create(struct remote *remote, const char *path, int err)
 		return -EEXIST;
 	if (err != -EREMOTEIO)
 		return err;
-	return is_full(remote, path) ? -ENOSPC : -EIO;
+	return refusal_of(remote, path);
 }
 
 int remote_mkdir(struct remote *remote, const char *path, uint32_t mode)
 {
-	struct op op = {.kind = OP_MKDIR, .path = path};
-	op.attr.valid = ATTR_MODE;
-	op.attr.mode = mode;
-	int err = remote_call(remote, &op);
 	struct remote_attr attr;
-	if (err == -ENOLINK && exists(remote, path, &attr) && S_ISDIR(attr.mode))
-		return 0;
+	int err = -ENOLINK;
+	for (int tries = 0; err == -ENOLINK && tries < SETTLE_TRIES; tries++) {
+		struct op op = {.kind = OP_MKDIR, .path = path};
+		op.attr.valid = ATTR_MODE;
+		op.attr.mode = mode;
+		err = remote_call(remote, &op);
+		if (err == -ENOLINK && exists(remote, path, &attr) && S_ISDIR(attr.mode))
+			return 0;
+	}
 	return err ? explain_create(remote, path, err) : 0;
 }
 
 int remote_symlink(struct remote *remote, const char *target, const char *path)
 {
-	int err = two_paths(remote, OP_SYMLINK, path, target);
-	if (err == -ENOLINK) {
+	int err = -ENOLINK;
+	for (int tries = 0; err == -ENOLINK && tries < SETTLE_TRIES; tries++) {
+		err = two_paths(remote, OP_SYMLINK, path, target);
 		CLEANUP_FREE char *found = NULL;
-		if (remote_readlink(remote, path, &found) == 0 && strcmp(found, target) == 0)
+		if (err == -ENOLINK && remote_readlink(remote, path, &found) == 0 &&
+		    strcmp(found, target) == 0)
 			return 0;
 	}
 	return err ? explain_create(remote, path, err) : 0;
@@ -106,11 +116,16 @@ static bool same_file_system(struct remote *remote, const char *a, const char *b
 
 int remote_link(struct remote *remote, const char *from, const char *to)
 {
-	int err = two_paths(remote, OP_LINK, from, to);
-	if (err == 0 || !(is_vague(err) || err == -ENOLINK))
-		return err;
+	int err = -ENOLINK;
+	for (int tries = 0; err == -ENOLINK && tries < SETTLE_TRIES; tries++) {
+		err = two_paths(remote, OP_LINK, from, to);
+		if (err == -ENOLINK && exists(remote, to, NULL))
+			return 0;
+	}
+	if (!is_vague(err))
+		return remote_plain_error(err);
 	if (exists(remote, to, NULL))
-		return err == -ENOLINK ? 0 : -EEXIST;
+		return -EEXIST;
 	if (err == -EREMOTEIO && !same_file_system(remote, from, to))
 		return -EXDEV;
 	return explain_create(remote, to, err);
@@ -133,16 +148,24 @@ static int dir_has_entries(struct remote *remote, const char *path)
 	return err;
 }
 
+/* OP_UNLINK or OP_RMDIR; what was lost on the way is looked after and sent again. */
+static int remove_settled(struct remote *remote, enum op_kind kind, const char *path)
+{
+	int err = -ENOLINK;
+	for (int tries = 0; err == -ENOLINK && tries < SETTLE_TRIES; tries++) {
+		err = one_path(remote, kind, path);
+		struct remote_attr attr;
+		int look = err == -ENOLINK ? remote_lstat(remote, path, &attr) : 0;
+		if (look)
+			return look == -ENOENT ? 0 : look;
+	}
+	return err;
+}
+
 int remote_rmdir(struct remote *remote, const char *path)
 {
-	int err = one_path(remote, OP_RMDIR, path);
 	struct remote_attr attr;
-	if (err == -ENOLINK) {
-		int look = remote_lstat(remote, path, &attr);
-		if (look == -ENOENT)
-			return 0;
-		err = look ? look : one_path(remote, OP_RMDIR, path);
-	}
+	int err = remove_settled(remote, OP_RMDIR, path);
 	/* OpenSSH has one word for ENOENT and ENOTDIR, too. */
 	if (!is_vague(err) && err != -ENOENT)
 		return remote_plain_error(err);
@@ -153,24 +176,18 @@ int remote_rmdir(struct remote *remote, const char *path)
 		return -ENOTDIR;
 	if (dir_has_entries(remote, path) == 1)
 		return -ENOTEMPTY;
-	return err == -EREMOTEIO ? -EBUSY : err;
+	return err == -EREMOTEIO ? remove_refusal(remote, path) : err;
 }
 
 int remote_unlink(struct remote *remote, const char *path)
 {
-	int err = one_path(remote, OP_UNLINK, path);
 	struct remote_attr attr;
-	if (err == -ENOLINK) {
-		int look = remote_lstat(remote, path, &attr);
-		if (look == -ENOENT)
-			return 0;
-		err = look ? look : one_path(remote, OP_UNLINK, path);
-	}
+	int err = remove_settled(remote, OP_UNLINK, path);
 	if (err == -EREMOTEIO) {
 		int look = remote_lstat(remote, path, &attr);
 		if (look)
 			return look;
-		return S_ISDIR(attr.mode) ? -EISDIR : -EBUSY;
+		return S_ISDIR(attr.mode) ? -EISDIR : remove_refusal(remote, path);
 	}
 	return remote_plain_error(err);
 }
@@ -199,7 +216,7 @@ static int explain_rename(struct remote *remote, const char *from, const char *t
 		return -EXDEV;
 	if (err != -EREMOTEIO)
 		return err;
-	return is_full(remote, to) ? -ENOSPC : -EIO;
+	return refusal_of(remote, to);
 }
 
 /* After a lost connection: 0 when the rename has happened, 1 when not, or -errno. */
@@ -217,11 +234,14 @@ static int rename_unfinished(struct remote *remote, const char *from, const char
 static int rename_settled(struct remote *remote, enum op_kind kind, const char *from,
                           const char *to)
 {
-	int err = two_paths(remote, kind, from, to);
-	if (err != -ENOLINK)
-		return err;
-	int look = rename_unfinished(remote, from, to);
-	return look == 1 ? two_paths(remote, kind, from, to) : look;
+	int err = -ENOLINK;
+	for (int tries = 0; err == -ENOLINK && tries < SETTLE_TRIES; tries++) {
+		err = two_paths(remote, kind, from, to);
+		int look = err == -ENOLINK ? rename_unfinished(remote, from, to) : 1;
+		if (look != 1)
+			return look;
+	}
+	return err;
 }
 
 /*

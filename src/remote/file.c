@@ -34,8 +34,12 @@ struct remote_file *remote_file_ref(struct remote_file *file)
 
 static void file_destroy(struct remote_file *file)
 {
-	for (int i = 0; i < REMOTE_MAX_LANES; i++)
-		free(atomic_load(&file->handles[i]));
+	for (int i = 0; i < REMOTE_MAX_LANES; i++) {
+		struct remote_handle *handle = atomic_load(&file->handles[i]);
+		if (handle)
+			free(handle->reader);
+		free(handle);
+	}
 	pthread_mutex_destroy(&file->lock);
 	free(file->path);
 	free(file);

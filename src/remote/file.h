@@ -30,6 +30,8 @@ struct remote_handle {
 	uint16_t length;             /* of the protocol's handle string */
 	char bytes[256];
 	struct list_node waiting; /* ops that wait for the handle (op.proto.link) */
+	struct remote_handle *reader; /* the protocol's: one more, for servers that cannot read by
+	                               * a handle that is for writing; freed with this one */
 };
 
 struct remote_file {
@@ -41,6 +43,7 @@ struct remote_file {
 	pthread_mutex_t lock; /* protects the fields below */
 	char *path;
 	bool unlinked;   /* no new handle can be made: ops stay on lanes that have one */
+	bool one_lane;   /* the protocol's: it cannot be opened again; ops stay likewise */
 	bool own_writes; /* we changed it since: size and mtime prove nothing */
 	struct remote_attr version; /* size and mtime as opened or last revalidated */
 	_Atomic(struct remote_handle *) handles[REMOTE_MAX_LANES];

@@ -47,16 +47,18 @@ static void keep_connected(struct pool *pool, uint64_t now, uint64_t *next)
 		return;
 	unsigned up = pool_lanes_up(pool);
 	if (up == 0) {
-		bool waiting = !list_empty(&pool->waiting);
+		bool waiting = !list_empty(&pool->waiting) || pool->asked;
 		if (pool->ever_up ? !pool->config.reconnect : !waiting)
 			return;
 		uint64_t when = pool->next_attempt_ns;
 		if (!waiting && pool->failures > 0 && when < now + NS_PER_SEC)
 			when += idle_retry_ns;
-		if (when <= now)
+		if (when <= now) {
+			pool->asked = false;
 			want_lane(pool);
-		else
+		} else {
 			sooner(next, when);
+		}
 		return;
 	}
 	if (pool->lane_limit < pool->config.max_lanes && now >= pool->lane_limit_until_ns)

@@ -86,6 +86,7 @@ struct remote_statfs {
 	uint64_t bsize, frsize, blocks, bfree, bavail, files, ffree, favail;
 	uint64_t fsid; /* 0: not known */
 	uint64_t namemax;
+	bool read_only;
 };
 
 enum {

@@ -38,7 +38,7 @@ static bool is_unlinked(struct remote_file *file)
 	if (!file)
 		return false;
 	LOCK_SCOPE(&file->lock);
-	return file->unlinked;
+	return file->unlinked || file->one_lane;
 }
 
 static void queue_on_lane(struct lane *lane, struct op *op)
@@ -100,6 +100,8 @@ struct lane *pool_dispatch(struct pool *pool, struct op *op, int *err)
 	/* While the server is known to be gone calls fail at once instead of waiting again. */
 	if (pool->down_since_ns &&
 	    clock_now_ns() - pool->down_since_ns > pool->config.request_timeout_ns) {
+		pool->asked = true;
+		pthread_cond_broadcast(&pool->changed);
 		*err = -ETIMEDOUT;
 		return NULL;
 	}

@@ -68,6 +68,7 @@ struct pool {
 	bool closing;
 	bool warm;       /* lanes beyond the first may be connected */
 	bool wants_lane; /* the load asks for one more */
+	bool asked;      /* a call has failed fast since the last attempt to connect */
 	bool ever_up;
 	bool caps_fixed;
 	unsigned lane_limit; /* what the server bears, as learned */

@@ -357,9 +357,9 @@ static int begin_payload(struct sftp *sftp, struct sftp_request *request, uint32
 		return sftp_malformed(sftp, "DATA came in reply to %s",
 		                      wire_type_name(request->type));
 	if (packet != length + WIRE_DATA_HEADER_SIZE - 4 || length > request->length)
-		return sftp_malformed(sftp,
-		                      "a DATA reply of %u bytes holds %u where %u were asked for",
-		                      packet, length, request->length);
+		return sftp_malformed(
+		    sftp, "a DATA reply of %u bytes holds %u where %u were asked for", packet,
+		    length, request->length);
 	in->start += WIRE_DATA_HEADER_SIZE;
 	in->need = 0;
 	in->payload = request;
@@ -404,7 +404,8 @@ static int parse_packet(struct sftp *sftp)
 		return sftp_malformed(sftp, "a reply claims to be %u bytes long", length);
 	struct sftp_request *request = request_find(sftp, id);
 	if (!request || !request->sent)
-		return sftp_malformed(sftp, "a reply (%s) answers request %u, which was not sent",
+		return sftp_malformed(sftp,
+		                      "a reply (%s) answers request %u, which was not sent",
 		                      wire_type_name(type), id);
 	if (type == WIRE_DATA) {
 		in->need = WIRE_DATA_HEADER_SIZE;
@@ -455,14 +456,17 @@ int client_receive(struct sftp *sftp)
 	return 0;
 }
 
-bool reply_is(struct sftp *sftp, const struct sftp_request *request,
-              const struct sftp_reply *reply, enum wire_type type, int *result)
+bool reply_is(struct sftp *sftp, const struct sftp_request *request, struct sftp_reply *reply,
+              enum wire_type type, int *result)
 {
 	*result = 0;
 	if (reply->type == type)
 		return true;
-	if (reply->type != WIRE_STATUS || reply->err == 0)
-		*result = sftp_malformed(sftp, "%s came in reply to %s", wire_type_name(reply->type),
-		                         wire_type_name(request->type));
+	if (reply->type != WIRE_STATUS)
+		*result =
+		    sftp_malformed(sftp, "%s came in reply to %s", wire_type_name(reply->type),
+		                   wire_type_name(request->type));
+	else if (reply->err == 0)
+		reply->err = -EIO;
 	return false;
 }

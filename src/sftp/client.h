@@ -17,8 +17,7 @@
  *
  * Use of op->proto: link: in `running`, `ended` or a handle's `waiting`; outstanding: requests
  * in flight; progress: end of the data known so far (READ); err: first error; pointer: the
- * struct opening or struct listing at work; step: 1 + the number of the second request of an
- * op that needs one.
+ * struct opening or struct listing at work; step: what a REALPATH asks at present.
  */
 #ifndef MOORFS_SFTP_CLIENT_H
 #define MOORFS_SFTP_CLIENT_H
@@ -56,9 +55,9 @@ enum {
 /* A reply as handlers get it. */
 struct sftp_reply {
 	uint8_t type;
-	int err;            /* STATUS: 0 or -errno; other types: 0 */
-	bool eof;           /* STATUS: end of file */
-	uint32_t count;     /* DATA: bytes now in request->data */
+	int err;             /* STATUS: 0 or -errno; other types: 0 */
+	bool eof;            /* STATUS: end of file */
+	uint32_t count;      /* DATA: bytes now in request->data */
 	struct wire_in body; /* HANDLE, NAME, ATTRS, EXTENDED_REPLY; valid during the call */
 };
 
@@ -67,16 +66,16 @@ typedef int sftp_reply_fn(struct sftp *sftp, const struct sftp_request *request,
                           struct sftp_reply *reply);
 
 struct sftp_request {
-	uint32_t id;             /* slot and its generation */
-	uint8_t type;            /* enum wire_type */
+	uint32_t id;  /* slot and its generation */
+	uint8_t type; /* enum wire_type */
 	bool used;
-	bool sent;               /* its first bytes were given to the transport */
-	struct op *op;           /* NULL: nobody waits for the outcome */
+	bool sent;     /* its first bytes were given to the transport */
+	struct op *op; /* NULL: nobody waits for the outcome */
 	sftp_reply_fn *on_reply;
-	void *context;           /* struct opening or struct listing */
-	char *data;              /* READ and WRITE: memory of op->data */
-	uint64_t offset;         /* READ and WRITE: in the file */
-	uint32_t length;         /* READ and WRITE: asked */
+	void *context;   /* struct opening or struct listing */
+	char *data;      /* READ and WRITE: memory of op->data */
+	uint64_t offset; /* READ and WRITE: in the file */
+	uint32_t length; /* READ and WRITE: asked */
 	struct sftp_request *next_free;
 };
 
@@ -106,9 +105,18 @@ struct sftp {
 	struct transport *transport; /* NULL: not connected */
 	unsigned extensions;         /* EXT_* */
 	bool limits_pending;
+	uint64_t asked_before_ns; /* connector_asked_ns() when the conversation began */
 	struct { /* of this server, by what it answered */
 		bool no_fstat, no_fsetstat, no_realpath;
 		bool fstat_works, fsetstat_works;
+		/*
+		 * Go's pkg/sftp, of which rclone's server is the known case. It takes a READ
+		 * by a handle for reading and writing as a WRITE of zeros: such files get one
+		 * handle for each. rclone 1.60 empties every file that is opened for writing:
+		 * that is done once. It says OK to links and new sizes without making them: no
+		 * links, and sizes are looked at afterwards.
+		 */
+		bool pkg_sftp;
 	} known;
 	bool told_bad_name;
 
@@ -125,8 +133,8 @@ struct sftp {
 
 	struct list_node openings; /* struct opening, files.c */
 	struct list_node listings; /* struct listing, list.c */
-	struct list_node running; /* ops with requests in flight */
-	struct list_node ended;   /* ops to be handed back at the next progress() */
+	struct list_node running;  /* ops with requests in flight */
+	struct list_node ended;    /* ops to be handed back at the next progress() */
 };
 
 /* ---- client.c ---- */
@@ -194,10 +202,12 @@ __attribute__((format(printf, 2, 3))) int sftp_malformed(struct sftp *sftp, cons
 
 /*
  * For handlers that want one type of reply: true when it is that. False when it is a STATUS
- * with an error (then *result is 0); another reply is malformed (*result -EPROTO).
+ * (then *result is 0, and reply->err is set: "OK" instead of an answer is -EIO, which rclone
+ * sends for reads of a file that is open for writing too); another reply is malformed (*result
+ * -EPROTO).
  */
-bool reply_is(struct sftp *sftp, const struct sftp_request *request,
-              const struct sftp_reply *reply, enum wire_type type, int *result);
+bool reply_is(struct sftp *sftp, const struct sftp_request *request, struct sftp_reply *reply,
+              enum wire_type type, int *result);
 
 /* ---- hello.c ---- */
 
@@ -226,8 +236,8 @@ void sftp_settle(struct sftp *sftp, struct op *op, int err);
 int send_path(struct sftp *sftp, enum wire_type type, struct op *op, const char *path,
               sftp_reply_fn *on_reply, void *context);
 /* The same with a handle. */
-int send_handle(struct sftp *sftp, enum wire_type type, struct op *op,
-                struct wire_text handle, sftp_reply_fn *on_reply, void *context);
+int send_handle(struct sftp *sftp, enum wire_type type, struct op *op, struct wire_text handle,
+                sftp_reply_fn *on_reply, void *context);
 
 /* Handler of requests whose STATUS is all; ends the op when it was the last. */
 int on_status(struct sftp *sftp, const struct sftp_request *request, struct sftp_reply *reply);
@@ -235,6 +245,12 @@ int on_status(struct sftp *sftp, const struct sftp_request *request, struct sftp
 int on_attr(struct sftp *sftp, const struct sftp_request *request, struct sftp_reply *reply);
 /* Handler of requests whose outcome interests nobody. */
 int on_ignored(struct sftp *sftp, const struct sftp_request *request, struct sftp_reply *reply);
+/*
+ * Handler of SETSTAT and FSETSTAT, whose STATUS is all, save that a new size is looked for on
+ * servers that may not have set it.
+ */
+int on_attributes_set(struct sftp *sftp, const struct sftp_request *request,
+                      struct sftp_reply *reply);
 /* The body of an ATTRS reply. 0, or -EPROTO when it is cut short. */
 int take_attr(struct sftp *sftp, struct sftp_reply *reply, struct remote_attr *attr);
 
@@ -253,8 +269,13 @@ int start_close(struct sftp *sftp, struct op *op);
  */
 struct remote_handle *file_handle(struct sftp *sftp, struct op *op, struct remote_file *file,
                                   int *err);
-/* The handle if it is open now, else NULL; nothing waits. */
-const struct remote_handle *file_open_handle(struct sftp *sftp, struct remote_file *file);
+/*
+ * The file has, or gets, this mode: if nobody could open it again with the access it has, its
+ * ops keep to the lanes where it is open.
+ */
+void file_note_mode(struct remote_file *file, uint32_t mode);
+/* The handle for this op if it is open now, else NULL; nothing waits. */
+const struct remote_handle *file_open_handle(struct sftp *sftp, const struct op *op);
 static inline struct wire_text handle_text(const struct remote_handle *handle)
 {
 	return (struct wire_text){handle->bytes, handle->length};

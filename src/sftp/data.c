@@ -27,11 +27,13 @@ static int send_read(struct sftp *sftp, struct op *op, const struct remote_handl
 	return request_commit(sftp, request, mark, NULL, 0);
 }
 
-/* The file was last seen to end there: a short reply is its end, and need not be asked again. */
+/* The file was last seen to end there: a short reply is its end, and need not be asked again.
+ */
 static bool ends_at(struct remote_file *file, uint64_t end)
 {
 	LOCK_SCOPE(&file->lock);
-	return (file->version.valid & ATTR_SIZE) && !file->own_writes && file->version.size == end;
+	return (file->version.valid & ATTR_SIZE) && !file->own_writes &&
+	       file->version.size == end;
 }
 
 /* A reply shorter than asked: 0 when the end of the file is found or the rest is asked for. */
@@ -43,7 +45,7 @@ static int after_short_read(struct sftp *sftp, struct op *op, uint64_t end, uint
 		op->proto.progress = MIN(op->proto.progress, at);
 		return 0;
 	}
-	const struct remote_handle *handle = file_open_handle(sftp, op->file);
+	const struct remote_handle *handle = file_open_handle(sftp, op);
 	return handle ? send_read(sftp, op, handle, at, rest) : -ESTALE;
 }
 
@@ -51,9 +53,9 @@ static int on_read(struct sftp *sftp, const struct sftp_request *request,
                    struct sftp_reply *reply)
 {
 	int result;
-	int err = reply->eof ? 0 : reply->err;
 	if (!reply_is(sftp, request, reply, WIRE_DATA, &result) && result < 0)
 		return result;
+	int err = reply->eof ? 0 : reply->err;
 	struct op *op = request->op;
 	if (!op)
 		return 0;
@@ -192,7 +194,7 @@ static int setattr_instead(struct sftp *sftp, struct op *op)
 	int err = path_instead(op->file, &path);
 	if (err < 0)
 		return err;
-	struct sftp_request *request = request_begin(sftp, WIRE_SETSTAT, op, on_status);
+	struct sftp_request *request = request_begin(sftp, WIRE_SETSTAT, op, on_attributes_set);
 	if (!request)
 		return -ENOMEM;
 	size_t mark = request_packet(sftp)->length;
@@ -206,7 +208,7 @@ static int on_fsetstat(struct sftp *sftp, const struct sftp_request *request,
 	if (reply->type == WIRE_STATUS && reply->err == 0)
 		sftp->known.fsetstat_works = true;
 	if (!may_be_unsupported(reply->err, sftp->known.fsetstat_works))
-		return on_status(sftp, request, reply);
+		return on_attributes_set(sftp, request, reply);
 	if (reply->err == -EOPNOTSUPP)
 		sftp->known.no_fsetstat = true;
 	if (request->op)
@@ -216,6 +218,8 @@ static int on_fsetstat(struct sftp *sftp, const struct sftp_request *request,
 
 int start_fsetattr(struct sftp *sftp, struct op *op)
 {
+	if (op->attr.valid & ATTR_MODE)
+		file_note_mode(op->file, op->attr.mode);
 	if (sftp->known.no_fsetstat)
 		return setattr_instead(sftp, op);
 	int err;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -19,10 +20,10 @@ struct opening {
 	struct remote_file *file; /* a reference */
 	struct remote_handle *handle;
 	char *path;
-	struct op *op;   /* the OP_OPEN that wants it; NULL: cancelled, or there is none */
-	bool implicit;   /* for ops of a file opened before: must be the same file */
-	unsigned flags;  /* OPEN_* as wanted */
-	bool try_excl;   /* EXCL is added first, to learn whether we create the file */
+	struct op *op;  /* the OP_OPEN that wants it; NULL: cancelled, or there is none */
+	bool implicit;  /* for ops of a file opened before: must be the same file */
+	unsigned flags; /* OPEN_* as wanted */
+	bool try_excl;  /* EXCL is added first, to learn whether we create the file */
 	bool asked_fstat, fixed_mode;
 	struct remote_attr wanted; /* mode of a new file */
 	struct remote_attr attr;   /* as found */
@@ -46,6 +47,35 @@ static bool handle_is_opening(const struct sftp *sftp, const struct remote_handl
 	       atomic_load(&handle->generation) == sftp->session.generation;
 }
 
+static bool splits(const struct sftp *sftp, const struct remote_file *file)
+{
+	return sftp->known.pkg_sftp && file->access == (OPEN_READ | OPEN_WRITE);
+}
+
+/* The handle that serves the op, made on first use; NULL when memory is out. */
+static struct remote_handle *handle_for(struct sftp *sftp, const struct op *op,
+                                        struct remote_file *file)
+{
+	struct remote_handle *handle = remote_file_handle(file, sftp->session.index);
+	if (!handle || op->kind != OP_READ || !splits(sftp, file))
+		return handle;
+	if (!handle->reader) {
+		handle->reader = calloc(1, sizeof(*handle->reader));
+		if (handle->reader)
+			list_init(&handle->reader->waiting);
+	}
+	return handle->reader;
+}
+
+/* The lane's handle tells others that there is something to close, if only its reader. */
+static void reader_ready(struct sftp *sftp, struct remote_handle *handle)
+{
+	if (atomic_load(&handle->generation) != sftp->session.generation)
+		handle->state = HANDLE_CLOSED;
+	atomic_store(&handle->generation, sftp->session.generation);
+	atomic_store(&handle->open, true);
+}
+
 static void op_wait(struct remote_handle *handle, struct op *op)
 {
 	list_remove(&op->proto.link);
@@ -53,10 +83,14 @@ static void op_wait(struct remote_handle *handle, struct op *op)
 }
 
 /* The handle can be used from here on: starts what waits. */
-static void handle_ready(struct sftp *sftp, struct remote_handle *handle)
+static void handle_ready(struct sftp *sftp, struct opening *opening)
 {
+	struct remote_handle *handle = opening->handle;
 	handle->state = HANDLE_OPEN;
 	atomic_store(&handle->open, true);
+	struct remote_handle *first = remote_file_handle(opening->file, sftp->session.index);
+	if (first != handle)
+		reader_ready(sftp, first);
 	struct list_node ops;
 	list_init(&ops);
 	list_splice_back(&ops, &handle->waiting);
@@ -107,6 +141,19 @@ static void opening_finish(struct sftp *sftp, struct opening *opening, int err)
 	opening_free(opening);
 }
 
+static void keep_to_one_lane(struct remote_file *file)
+{
+	LOCK_SCOPE(&file->lock);
+	file->one_lane = true;
+}
+
+void file_note_mode(struct remote_file *file, uint32_t mode)
+{
+	if (((file->access & OPEN_READ) && !(mode & S_IRUSR)) ||
+	    ((file->access & OPEN_WRITE) && !(mode & S_IWUSR)))
+		keep_to_one_lane(file);
+}
+
 static int on_open(struct sftp *sftp, const struct sftp_request *request,
                    struct sftp_reply *reply)
 {
@@ -119,8 +166,12 @@ static int on_open(struct sftp *sftp, const struct sftp_request *request,
 			return sftp_malformed(sftp, "a HANDLE reply is cut short or too long");
 		memcpy(handle->bytes, text.data, text.length);
 		handle->length = (uint16_t)text.length;
+		if (sftp->known.pkg_sftp && (opening->flags & OPEN_WRITE))
+			keep_to_one_lane(opening->file);
+		if (opening->wanted.valid)
+			file_note_mode(opening->file, opening->wanted.mode);
 		if (!opening->implicit)
-			handle_ready(sftp, handle);
+			handle_ready(sftp, opening);
 	} else if (result < 0) {
 		return result;
 	}
@@ -156,7 +207,8 @@ static int on_open_mode(struct sftp *sftp, const struct sftp_request *request,
 {
 	struct opening *opening = request->context;
 	if (reply->type != WIRE_STATUS)
-		return sftp_malformed(sftp, "%s came in reply to %s", wire_type_name(reply->type),
+		return sftp_malformed(sftp, "%s came in reply to %s",
+		                      wire_type_name(reply->type),
 		                      wire_type_name(request->type));
 	/* A server that keeps its own idea of the mode has opened the file all the same. */
 	if (reply->err == 0)
@@ -182,8 +234,8 @@ static int send_open(struct sftp *sftp, struct opening *opening)
 	if (request_commit(sftp, request, mark, NULL, 0) < 0)
 		return -ENOMEM;
 	opening->outstanding = 1;
-	opening->attr_err = send_path(sftp, WIRE_STAT, opening->op, opening->path, on_open_attr,
-	                              opening);
+	opening->attr_err =
+	    send_path(sftp, WIRE_STAT, opening->op, opening->path, on_open_attr, opening);
 	if (opening->attr_err == 0)
 		opening->outstanding++;
 	return 0;
@@ -194,8 +246,7 @@ static int send_mode(struct sftp *sftp, struct opening *opening)
 {
 	const struct remote_handle *handle = opening->handle;
 	enum wire_type type = sftp->known.no_fsetstat ? WIRE_SETSTAT : WIRE_FSETSTAT;
-	struct sftp_request *request =
-	    request_begin(sftp, type, opening->op, on_open_mode);
+	struct sftp_request *request = request_begin(sftp, type, opening->op, on_open_mode);
 	if (!request)
 		return -ENOMEM;
 	request->context = opening;
@@ -237,8 +288,8 @@ static bool wants_fstat(const struct sftp *sftp, const struct opening *opening)
 
 static bool wants_mode(const struct opening *opening)
 {
-	bool created =
-	    (opening->flags & OPEN_CREATE) && ((opening->flags & OPEN_EXCL) || opening->try_excl);
+	bool created = (opening->flags & OPEN_CREATE) &&
+	               ((opening->flags & OPEN_EXCL) || opening->try_excl);
 	unsigned both = opening->wanted.valid & opening->attr.valid;
 	return created && opening->op && !opening->fixed_mode && (both & ATTR_MODE) &&
 	       (opening->wanted.mode & 07777) != (opening->attr.mode & 07777);
@@ -261,7 +312,7 @@ static void opening_done(struct sftp *sftp, struct opening *opening)
 		return;
 	}
 	if (is_same_file(opening)) {
-		handle_ready(sftp, opening->handle);
+		handle_ready(sftp, opening);
 		opening_finish(sftp, opening, 0);
 		return;
 	}
@@ -315,6 +366,10 @@ static int opening_begin(struct sftp *sftp, struct remote_file *file,
 	opening->op = op;
 	opening->implicit = !op;
 	opening->flags = op ? op->open_flags : file->access;
+	if (splits(sftp, file)) {
+		bool reader = handle != remote_file_handle(file, sftp->session.index);
+		opening->flags &= reader ? ~(unsigned)OPEN_WRITE : ~(unsigned)OPEN_READ;
+	}
 	if (op && (op->open_flags & OPEN_CREATE)) {
 		opening->wanted.valid = op->attr.valid & ATTR_MODE;
 		opening->wanted.mode = op->attr.mode;
@@ -333,11 +388,19 @@ static int opening_begin(struct sftp *sftp, struct remote_file *file,
 	return 0;
 }
 
+static bool may_open_again(struct sftp *sftp, struct remote_file *file,
+                           const struct remote_handle *handle)
+{
+	bool reader = handle != remote_file_handle(file, sftp->session.index);
+	LOCK_SCOPE(&file->lock);
+	return !file->unlinked && (reader || !file->one_lane);
+}
+
 struct remote_handle *file_handle(struct sftp *sftp, struct op *op, struct remote_file *file,
                                   int *err)
 {
 	*err = 0;
-	struct remote_handle *handle = remote_file_handle(file, sftp->session.index);
+	struct remote_handle *handle = handle_for(sftp, op, file);
 	if (!handle) {
 		*err = -ENOMEM;
 		return NULL;
@@ -345,19 +408,18 @@ struct remote_handle *file_handle(struct sftp *sftp, struct op *op, struct remot
 	if (handle_is_open(sftp, handle))
 		return handle;
 	if (!handle_is_opening(sftp, handle)) {
-		pthread_mutex_lock(&file->lock);
-		bool unlinked = file->unlinked;
-		pthread_mutex_unlock(&file->lock);
-		*err = unlinked ? -ESTALE : opening_begin(sftp, file, handle, NULL);
+		*err = -ESTALE;
+		if (may_open_again(sftp, file, handle))
+			*err = opening_begin(sftp, file, handle, NULL);
 	}
 	if (*err == 0)
 		op_wait(handle, op);
 	return NULL;
 }
 
-const struct remote_handle *file_open_handle(struct sftp *sftp, struct remote_file *file)
+const struct remote_handle *file_open_handle(struct sftp *sftp, const struct op *op)
 {
-	const struct remote_handle *handle = atomic_load(&file->handles[sftp->session.index]);
+	const struct remote_handle *handle = handle_for(sftp, op, op->file);
 	return handle && handle_is_open(sftp, handle) ? handle : NULL;
 }
 
@@ -385,6 +447,11 @@ int start_close(struct sftp *sftp, struct op *op)
 		op_wait(handle, op);
 		return 0;
 	}
+	if (handle && handle->reader && handle_is_open(sftp, handle->reader)) {
+		send_handle(sftp, WIRE_CLOSE, NULL, handle_text(handle->reader), on_ignored,
+		            NULL);
+		handle_closed(handle->reader);
+	}
 	if (!handle || !handle_is_open(sftp, handle)) {
 		/* It went with an earlier connection. */
 		sftp_end_later(sftp, op, 0);
@@ -397,8 +464,7 @@ int start_close(struct sftp *sftp, struct op *op)
 void openings_lost(struct sftp *sftp)
 {
 	while (!list_empty(&sftp->openings)) {
-		struct opening *opening =
-		    list_entry(sftp->openings.next, struct opening, link);
+		struct opening *opening = list_entry(sftp->openings.next, struct opening, link);
 		if (opening->handle->state == HANDLE_OPENING)
 			handle_closed(opening->handle);
 		list_splice_back(&sftp->running, &opening->handle->waiting);

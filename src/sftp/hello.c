@@ -47,8 +47,11 @@ static int wait_for_peer(struct sftp *sftp, uint64_t deadline_ns, const _Atomic 
 {
 	uint64_t now = clock_now_ns();
 	if (cancel && *cancel)
-		return failure_set(failure, FAILURE_UNREACHABLE, "connecting to %s was cancelled",
-		                   sftp->factory->peer);
+		return failure_set(failure, FAILURE_UNREACHABLE,
+		                   "connecting to %s was cancelled", sftp->factory->peer);
+	/* The time that a person took to answer a question is not the server's. */
+	uint64_t asked_ns = connector_asked_ns(sftp->factory->connector) - sftp->asked_before_ns;
+	deadline_ns = deadline_ns < UINT64_MAX - asked_ns ? deadline_ns + asked_ns : UINT64_MAX;
 	if (now >= deadline_ns) {
 		if (failure)
 			transport_explain(sftp->transport, failure);
@@ -107,10 +110,11 @@ static int explain_garbage(struct sftp *sftp, struct failure *failure)
 	char quoted[TEXT_SHOWN + 8];
 	log_quote(quoted, sizeof(quoted), text, length);
 	if (readable)
-		return failure_set(failure, FAILURE_PROTOCOL,
-		                   "the shell of %s prints text at login, which breaks SFTP: '%s'; "
-		                   "make its start-up files silent for non-interactive logins",
-		                   sftp->factory->peer, quoted);
+		return failure_set(
+		    failure, FAILURE_PROTOCOL,
+		    "the shell of %s prints text at login, which breaks SFTP: '%s'; "
+		    "make its start-up files silent for non-interactive logins",
+		    sftp->factory->peer, quoted);
 	return failure_set(failure, FAILURE_PROTOCOL,
 	                   "%s does not speak SFTP: its answer begins with '%s'",
 	                   sftp->factory->peer, quoted);
@@ -120,22 +124,31 @@ static int explain_garbage(struct sftp *sftp, struct failure *failure)
 static int explain_end(struct sftp *sftp, int err, struct failure *failure)
 {
 	if (sftp->fault[0])
-		return failure_set(failure, FAILURE_PROTOCOL, "%s sent a reply that is not SFTP: %s",
-		                   sftp->factory->peer, sftp->fault);
+		return failure_set(failure, FAILURE_PROTOCOL,
+		                   "%s sent a reply that is not SFTP: %s", sftp->factory->peer,
+		                   sftp->fault);
 	if (err == -ENOMEM)
 		return failure_set(failure, FAILURE_INTERNAL, "out of memory");
 	transport_explain(sftp->transport, failure);
 	return -1;
 }
 
+/* Go's pkg/sftp announces these three and no more; see client.h for what follows. */
+static bool looks_like_pkg_sftp(unsigned extensions, unsigned announced)
+{
+	return announced == 3 && extensions == (EXT_HARDLINK | EXT_POSIX_RENAME | EXT_STATVFS);
+}
+
 /* The body of VERSION, which lies whole in `body`. 0, or -1 with the failure. */
 static int read_version(struct sftp *sftp, struct wire_in *body, struct failure *failure)
 {
 	uint32_t version = wire_get_u32(body);
+	unsigned announced = 0;
 	sftp->extensions = 0;
 	while (body->left > 0 && !body->failed) {
 		struct wire_text name = wire_get_text(body);
 		struct wire_text data = wire_get_text(body);
+		announced++;
 		for (size_t i = 0; i < ARRAY_LEN(known_extensions); i++)
 			if (text_is(name, known_extensions[i].name) &&
 			    text_is(data, known_extensions[i].version))
@@ -155,6 +168,9 @@ static int read_version(struct sftp *sftp, struct wire_in *body, struct failure 
 		                   "%s speaks SFTP version %u; version 3 is needed",
 		                   sftp->factory->peer, version);
 	log_trace(LOG_SFTP, "<- VERSION %u", version);
+	sftp->known.pkg_sftp = looks_like_pkg_sftp(sftp->extensions, announced);
+	if (sftp->known.pkg_sftp)
+		sftp->extensions &= ~(unsigned)EXT_HARDLINK;
 	return 0;
 }
 
@@ -261,6 +277,7 @@ static int learn_limits(struct sftp *sftp, uint64_t deadline_ns, const _Atomic b
 			return 0;
 		}
 	}
+	uint64_t asked_ns = clock_now_ns();
 	while (sftp->limits_pending) {
 		int err = client_send(sftp);
 		if (err == 0)
@@ -271,6 +288,7 @@ static int learn_limits(struct sftp *sftp, uint64_t deadline_ns, const _Atomic b
 		    wait_for_peer(sftp, deadline_ns, cancel, failure) < 0)
 			return -1;
 	}
+	connector_note_round_trip(sftp->factory->connector, clock_now_ns() - asked_ns);
 	return 0;
 }
 
@@ -290,6 +308,7 @@ static void fill_caps(struct sftp *sftp)
 int sftp_hello(struct sftp *sftp, uint64_t deadline_ns, const _Atomic bool *cancel,
                struct failure *failure)
 {
+	sftp->asked_before_ns = connector_asked_ns(sftp->factory->connector);
 	if (exchange_versions(sftp, deadline_ns, cancel, failure) < 0)
 		return -1;
 	/* A reply may lie behind VERSION only when it was not asked for. */

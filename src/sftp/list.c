@@ -38,8 +38,9 @@ struct listing {
 	struct ask asks[WINDOW_MAX];
 	unsigned first, count; /* of asks in use, a ring */
 	unsigned window;
-	bool unordered;        /* replies came out of order: the end says nothing of later ones */
-	bool ended;            /* the end was seen */
+	unsigned batches; /* NAME replies so far: the second shows that there are many */
+	bool unordered;   /* replies came out of order: the end says nothing of later ones */
+	bool ended;       /* the end was seen */
 };
 
 /* Lets go of everything but the op. */
@@ -115,7 +116,8 @@ static int deliver(struct sftp *sftp, struct listing *listing, struct wire_in bo
 		if (is_dot_name(name.name))
 			continue;
 		wire_longname(name.longname, &name.attr);
-		batch[filled++] = (struct remote_entry){name.name.data, name.name.length, name.attr};
+		batch[filled++] =
+		    (struct remote_entry){name.name.data, name.name.length, name.attr};
 		if (filled < BATCH)
 			continue;
 		if (listing->op->entries(listing->op, batch, filled) != 0)
@@ -167,8 +169,10 @@ static int take_first(struct sftp *sftp, struct listing *listing, struct wire_in
 
 	/* Behind the end even an error says nothing new. */
 	int result = listing->ended ? 0 : ask.err;
-	if (!ask.eof && ask.err == 0)
+	if (!ask.eof && ask.err == 0) {
+		listing->batches++;
 		result = deliver(sftp, listing, body);
+	}
 	free(ask.kept);
 	if (result == -EPROTO && sftp->fault[0])
 		return result;
@@ -185,10 +189,11 @@ static int take_first(struct sftp *sftp, struct listing *listing, struct wire_in
 	}
 	if (listing->ended)
 		return 0;
-	if (result == 1)
+	bool more = result == 1 || listing->batches > 1;
+	if (more)
 		listing->window = MIN(listing->window * 2, (unsigned)WINDOW_MAX);
 	/* Behind a small reply comes the end as a rule, and one READDIR is there to see it. */
-	if ((result == 1 || listing->count == 0) && ask_more(sftp, listing) < 0 &&
+	if ((more || listing->count == 0) && ask_more(sftp, listing) < 0 &&
 	    listing->count == 0) {
 		listing_finish(sftp, listing, -ENOMEM);
 		return 1;

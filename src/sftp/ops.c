@@ -80,7 +80,8 @@ static int send_two_paths(struct sftp *sftp, enum wire_type type, struct op *op,
 
 static int send_path_attr(struct sftp *sftp, enum wire_type type, struct op *op)
 {
-	struct sftp_request *request = request_begin(sftp, type, op, on_status);
+	sftp_reply_fn *handler = type == WIRE_SETSTAT ? on_attributes_set : on_status;
+	struct sftp_request *request = request_begin(sftp, type, op, handler);
 	if (!request)
 		return -ENOMEM;
 	size_t mark = request_packet(sftp)->length;
@@ -103,7 +104,8 @@ static int send_ext_two_paths(struct sftp *sftp, struct op *op, const char *name
 int on_status(struct sftp *sftp, const struct sftp_request *request, struct sftp_reply *reply)
 {
 	if (reply->type != WIRE_STATUS)
-		return sftp_malformed(sftp, "%s came in reply to %s", wire_type_name(reply->type),
+		return sftp_malformed(sftp, "%s came in reply to %s",
+		                      wire_type_name(reply->type),
 		                      wire_type_name(request->type));
 	sftp_settle(sftp, request->op, reply->err);
 	return 0;
@@ -114,6 +116,43 @@ int on_ignored(struct sftp *sftp, const struct sftp_request *request, struct sft
 	(void)sftp;
 	(void)request;
 	(void)reply;
+	return 0;
+}
+
+/* The size that was to be set is there, or the server only said so. */
+static int on_size_seen(struct sftp *sftp, const struct sftp_request *request,
+                        struct sftp_reply *reply)
+{
+	int result;
+	struct remote_attr attr = {0};
+	struct op *op = request->op;
+	if (reply_is(sftp, request, reply, WIRE_ATTRS, &result))
+		result = take_attr(sftp, reply, &attr);
+	if (result < 0)
+		return result;
+	int err = reply->err;
+	if (op && err == 0 && (attr.valid & ATTR_SIZE) && attr.size != op->attr.size)
+		err = -EOPNOTSUPP;
+	sftp_settle(sftp, op, err);
+	return 0;
+}
+
+int on_attributes_set(struct sftp *sftp, const struct sftp_request *request,
+                      struct sftp_reply *reply)
+{
+	struct op *op = request->op;
+	bool look = sftp->known.pkg_sftp && op && (op->attr.valid & ATTR_SIZE) &&
+	            reply->type == WIRE_STATUS && reply->err == 0;
+	if (!look)
+		return on_status(sftp, request, reply);
+	const struct remote_handle *handle = op->file ? file_open_handle(sftp, op) : NULL;
+	int err = 0;
+	if (handle)
+		err =
+		    send_handle(sftp, WIRE_FSTAT, op, handle_text(handle), on_size_seen, NULL);
+	else if (op->path)
+		err = send_path(sftp, WIRE_STAT, op, op->path, on_size_seen, NULL);
+	sftp_settle(sftp, op, err);
 	return 0;
 }
 
@@ -143,7 +182,7 @@ static int on_readlink(struct sftp *sftp, const struct sftp_request *request,
                        struct sftp_reply *reply)
 {
 	int result;
-	int err = reply->err;
+	int err = 0;
 	if (reply_is(sftp, request, reply, WIRE_NAME, &result)) {
 		uint32_t count = wire_get_u32(&reply->body);
 		struct wire_text text = wire_get_text(&reply->body);
@@ -158,6 +197,8 @@ static int on_readlink(struct sftp *sftp, const struct sftp_request *request,
 		}
 	} else if (result < 0) {
 		return result;
+	} else {
+		err = reply->err;
 	}
 	sftp_settle(sftp, request->op, err);
 	return 0;
@@ -185,7 +226,7 @@ static int on_names(struct sftp *sftp, const struct sftp_request *request,
                     struct sftp_reply *reply)
 {
 	int result;
-	int err = reply->err;
+	int err;
 	struct op *op = request->op;
 	if (reply_is(sftp, request, reply, WIRE_EXTENDED_REPLY, &result)) {
 		if (!op)
@@ -201,6 +242,8 @@ static int on_names(struct sftp *sftp, const struct sftp_request *request,
 		err = op->text ? 0 : -ENOMEM;
 	} else if (result < 0) {
 		return result;
+	} else {
+		err = reply->err;
 	}
 	sftp_settle(sftp, op, err);
 	return 0;
@@ -326,30 +369,18 @@ static int start_ping(struct sftp *sftp, struct op *op)
 void sftp_start(struct sftp *sftp, struct op *op)
 {
 	static int (*const starters[OP_KINDS])(struct sftp *, struct op *) = {
-	    [OP_LSTAT] = start_lstat,
-	    [OP_STAT] = start_stat,
-	    [OP_SETATTR] = start_setattr,
-	    [OP_LSETATTR] = start_lsetattr,
-	    [OP_READLINK] = start_readlink,
-	    [OP_SYMLINK] = start_symlink,
-	    [OP_LINK] = start_link,
-	    [OP_MKDIR] = start_mkdir,
-	    [OP_RMDIR] = start_rmdir,
-	    [OP_UNLINK] = start_unlink,
-	    [OP_RENAME] = start_rename,
-	    [OP_RENAME_NEW] = start_rename_new,
-	    [OP_LIST] = start_list,
-	    [OP_STATFS] = start_statfs,
-	    [OP_REALPATH] = start_realpath,
-	    [OP_NAMES] = start_names,
-	    [OP_OPEN] = start_open,
-	    [OP_CLOSE] = start_close,
-	    [OP_READ] = start_read,
-	    [OP_WRITE] = start_write,
-	    [OP_FSTAT] = start_fstat,
-	    [OP_FSETATTR] = start_fsetattr,
-	    [OP_FSYNC] = start_fsync,
-	    [OP_COPY] = start_copy,
+	    [OP_LSTAT] = start_lstat,       [OP_STAT] = start_stat,
+	    [OP_SETATTR] = start_setattr,   [OP_LSETATTR] = start_lsetattr,
+	    [OP_READLINK] = start_readlink, [OP_SYMLINK] = start_symlink,
+	    [OP_LINK] = start_link,         [OP_MKDIR] = start_mkdir,
+	    [OP_RMDIR] = start_rmdir,       [OP_UNLINK] = start_unlink,
+	    [OP_RENAME] = start_rename,     [OP_RENAME_NEW] = start_rename_new,
+	    [OP_LIST] = start_list,         [OP_STATFS] = start_statfs,
+	    [OP_REALPATH] = start_realpath, [OP_NAMES] = start_names,
+	    [OP_OPEN] = start_open,         [OP_CLOSE] = start_close,
+	    [OP_READ] = start_read,         [OP_WRITE] = start_write,
+	    [OP_FSTAT] = start_fstat,       [OP_FSETATTR] = start_fsetattr,
+	    [OP_FSYNC] = start_fsync,       [OP_COPY] = start_copy,
 	    [OP_PING] = start_ping,
 	};
 	int err = starters[op->kind](sftp, op);

@@ -18,8 +18,8 @@ struct outq_segment {
 	char *owned;      /* a copy of ours that holds `data`, freed with the segment */
 	uint64_t at;      /* without data: position in the stream of all headers */
 	size_t length;
-	uint32_t id;      /* the request it belongs to */
-	bool tried;       /* was given to the transport: has to be sent whole */
+	uint32_t id; /* the request it belongs to */
+	bool tried;  /* was given to the transport: has to be sent whole */
 };
 
 struct outq {

@@ -30,10 +30,10 @@ static int on_stat_instead(struct sftp *sftp, const struct sftp_request *request
                            struct sftp_reply *reply)
 {
 	int result;
-	int err = reply->err;
 	struct op *op = request->op;
 	if (!reply_is(sftp, request, reply, WIRE_ATTRS, &result) && result < 0)
 		return result;
+	int err = reply->err;
 	if (op && err == 0) {
 		op->text = strdup(plain_path(op->path));
 		err = op->text ? 0 : -ENOMEM;
@@ -78,7 +78,7 @@ static int on_realpath(struct sftp *sftp, const struct sftp_request *request,
                        struct sftp_reply *reply)
 {
 	int result;
-	int err = reply->err;
+	int err;
 	struct op *op = request->op;
 	if (reply_is(sftp, request, reply, WIRE_NAME, &result)) {
 		char *path = NULL;
@@ -93,6 +93,8 @@ static int on_realpath(struct sftp *sftp, const struct sftp_request *request,
 			err = add_rest(op);
 	} else if (result < 0) {
 		return result;
+	} else {
+		err = reply->err;
 	}
 	bool by_stat = op && err < 0 && err != -ENOMEM && request->type == WIRE_REALPATH;
 	if (by_stat && err == -EOPNOTSUPP)

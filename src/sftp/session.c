@@ -64,19 +64,19 @@ static int lost(struct sftp *sftp, int err, struct failure *failure)
 {
 	const char *peer = sftp->factory->peer;
 	if (sftp->fault[0]) {
-		failure_set(failure, FAILURE_PROTOCOL, "the SFTP connection to %s broke: %s", peer,
-		            sftp->fault);
+		failure_set(failure, FAILURE_PROTOCOL, "the SFTP connection to %s broke: %s",
+		            peer, sftp->fault);
 		return -EPROTO;
 	}
 	const char *words = sftp->transport->ops->last_words(sftp->transport);
 	if (words[0])
-		failure_set(failure, FAILURE_UNREACHABLE, "%s: the connection was lost: %s", peer,
-		            words);
+		failure_set(failure, FAILURE_UNREACHABLE, "%s: the connection was lost: %s",
+		            peer, words);
 	else if (err == -ENOTCONN)
 		failure_set(failure, FAILURE_UNREACHABLE, "%s closed the connection", peer);
 	else
-		failure_set(failure, FAILURE_UNREACHABLE, "%s: the connection was lost: %s", peer,
-		            strerror(-err));
+		failure_set(failure, FAILURE_UNREACHABLE, "%s: the connection was lost: %s",
+		            peer, strerror(-err));
 	return err;
 }
 
@@ -85,7 +85,8 @@ static int session_progress(struct session *session, struct failure *failure)
 	struct sftp *sftp = sftp_of(session);
 	sftp_end_kept(sftp);
 	if (!sftp->transport) {
-		failure_set(failure, FAILURE_UNREACHABLE, "%s: not connected", sftp->factory->peer);
+		failure_set(failure, FAILURE_UNREACHABLE, "%s: not connected",
+		            sftp->factory->peer);
 		return -ENOTCONN;
 	}
 	int err = sftp->fault[0] ? -EPROTO : client_send(sftp);

@@ -49,12 +49,13 @@ enum {
 	WIRE_PROTOCOL_VERSION = 3,
 	WIRE_STATUS_OK = 0,
 	WIRE_STATUS_EOF = 1,
-	WIRE_HEADER_SIZE = 9,        /* length, type, id */
-	WIRE_DATA_HEADER_SIZE = 13,  /* and the length of the data */
-	WIRE_HANDLE_MAX = 256,       /* longest handle string the draft allows */
-	WIRE_PACKET_MIN = 5,         /* smallest legal value of the length field */
-	WIRE_PACKET_MAX = 34 << 20,  /* larger replies are no SFTP of this world */
-	WIRE_DEFAULT_MAX = 32768,    /* data per request that every server must take */
+	WIRE_HEADER_SIZE = 9,       /* length, type, id */
+	WIRE_DATA_HEADER_SIZE = 13, /* and the length of the data */
+	WIRE_HANDLE_MAX = 256,      /* longest handle string the draft allows */
+	WIRE_STATFS_READ_ONLY = 1,  /* bit of statvfs@openssh.com's mount flags */
+	WIRE_PACKET_MIN = 5,        /* smallest legal value of the length field */
+	WIRE_PACKET_MAX = 34 << 20, /* larger replies are no SFTP of this world */
+	WIRE_DEFAULT_MAX = 32768,   /* data per request that every server must take */
 };
 
 /* Flags of the attributes that follow. */

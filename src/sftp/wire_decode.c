@@ -118,8 +118,8 @@ void wire_get_statfs(struct wire_in *in, struct remote_statfs *statfs)
 	statfs->files = wire_get_u64(in);
 	statfs->ffree = wire_get_u64(in);
 	statfs->favail = wire_get_u64(in);
-	wire_get_u64(in); /* file system id */
-	wire_get_u64(in); /* mount flags */
+	statfs->fsid = wire_get_u64(in);
+	statfs->read_only = wire_get_u64(in) & WIRE_STATFS_READ_ONLY;
 	statfs->namemax = wire_get_u64(in);
 }
 

@@ -217,8 +217,8 @@ static int read_signature(const struct bytes *reply, uint8_t **signature,
 	return 0;
 }
 
-int agent_sign(struct agent *agent, const struct agent_key *key, const void *data, size_t length,
-               uint32_t flags, struct agent_limit limit, uint8_t **signature,
+int agent_sign(struct agent *agent, const struct agent_key *key, const void *data,
+               size_t length, uint32_t flags, struct agent_limit limit, uint8_t **signature,
                size_t *signature_length)
 {
 	struct bytes request = BYTES_INIT, reply = BYTES_INIT;

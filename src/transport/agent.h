@@ -17,8 +17,8 @@ struct agent_key {
 
 /* How long an exchange with the agent may take. */
 struct agent_limit {
-	uint64_t deadline_ns;        /* monotonic */
-	const _Atomic bool *cancel;  /* looked at every 200 ms; may be NULL */
+	uint64_t deadline_ns;       /* monotonic */
+	const _Atomic bool *cancel; /* looked at every 200 ms; may be NULL */
 };
 
 /* Start with all zero and fd -1. */
@@ -38,8 +38,8 @@ enum { AGENT_RSA_SHA2_256 = 2, AGENT_RSA_SHA2_512 = 4 };
  * The signature of the data: the bare one, without the algorithm's name around it. `flags` are
  * of AGENT_RSA_*. malloc'ed. 0; -EACCES when the agent refuses; other -errno.
  */
-int agent_sign(struct agent *agent, const struct agent_key *key, const void *data, size_t length,
-               uint32_t flags, struct agent_limit limit, uint8_t **signature,
+int agent_sign(struct agent *agent, const struct agent_key *key, const void *data,
+               size_t length, uint32_t flags, struct agent_limit limit, uint8_t **signature,
                size_t *signature_length);
 
 #endif

@@ -32,11 +32,12 @@ struct connector {
 	struct serial_prompter prompter;
 	struct ssh2_shared shared;
 	/*
-	 * Held while a lane opens as long as nothing is decided, so that the first lane decides,
-	 * and asks, alone. Taken before ask_lock and accepted_lock.
+	 * Held while a lane opens as long as nothing is decided, so that the first lane
+	 * decides, and asks, alone. Taken before ask_lock and accepted_lock.
 	 */
 	pthread_mutex_t decision_lock;
 	bool decided;
+	bool by_distance;             /* the mode was chosen for the round trip, so it may change */
 	enum ssh_transport_mode mode; /* when decided */
 	char reason[600];
 };
@@ -164,21 +165,39 @@ static int open_ssh2_on(const struct opening *opening, int fd, bool may_fall_bac
 	return ssh2_open(&request, opening->out, ssh_may_help, opening->failure);
 }
 
-static int open_ssh2(const struct opening *opening)
+/* After libssh2 has failed where the ssh program may not. */
+static int fall_back(const struct opening *opening)
+{
+	struct connector *connector = opening->connector;
+	connector->mode = SSH_MODE_SSH;
+	connector->by_distance = false;
+	set_reason(connector, "ssh: libssh2 could not connect (%.500s)",
+	           opening->failure->text);
+	return open_child(opening);
+}
+
+/* By libssh2; `may_fall_back`: by the child ssh, also from then on, where libssh2 cannot. */
+static int open_ssh2(const struct opening *opening, bool may_fall_back)
 {
 	int fd;
 	uint64_t connect_ns;
 	bool ssh_may_help;
 	if (dial(opening, &fd, &connect_ns))
 		return -1;
-	return open_ssh2_on(opening, fd, false, &ssh_may_help);
+	if (open_ssh2_on(opening, fd, may_fall_back, &ssh_may_help) == 0)
+		return 0;
+	if (!may_fall_back || !ssh_may_help)
+		return -1;
+	LOCK_SCOPE(&opening->connector->decision_lock);
+	return fall_back(opening);
 }
 
-static int open_as(const struct opening *opening, enum ssh_transport_mode mode)
+static int open_as(const struct opening *opening, enum ssh_transport_mode mode,
+                   bool may_fall_back)
 {
 	switch (mode) {
 	case SSH_MODE_SSH2:
-		return open_ssh2(opening);
+		return open_ssh2(opening, may_fall_back);
 	case SSH_MODE_TCP:
 		return open_tcp(opening);
 	case SSH_MODE_SSH:
@@ -193,9 +212,8 @@ static int open_as(const struct opening *opening, enum ssh_transport_mode mode)
 static int decide_fixed(const struct opening *opening)
 {
 	static const char *const names[] = {
-	    [SSH_MODE_AUTO] = "auto",          [SSH_MODE_SSH2] = "ssh2",
-	    [SSH_MODE_SSH] = "ssh",            [SSH_MODE_SERVER] = "sftp-server",
-	    [SSH_MODE_TCP] = "tcp",
+	    [SSH_MODE_AUTO] = "auto",          [SSH_MODE_SSH2] = "ssh2", [SSH_MODE_SSH] = "ssh",
+	    [SSH_MODE_SERVER] = "sftp-server", [SSH_MODE_TCP] = "tcp",
 	};
 	struct connector *connector = opening->connector;
 	const struct ssh_target *target = connector->target;
@@ -204,16 +222,7 @@ static int decide_fixed(const struct opening *opening)
 	if (target->mode == SSH_MODE_SSH2 && *target->needs_ssh)
 		log_warn("transport=ssh2 leaves out of account what only ssh can do: %s",
 		         target->needs_ssh);
-	return open_as(opening, target->mode);
-}
-
-/* After libssh2 has failed where the ssh program may not. */
-static int fall_back(const struct opening *opening)
-{
-	struct connector *connector = opening->connector;
-	connector->mode = SSH_MODE_SSH;
-	set_reason(connector, "ssh: libssh2 could not connect (%.500s)", opening->failure->text);
-	return open_child(opening);
+	return open_as(opening, target->mode, false);
 }
 
 /* By the rule of connector.h. */
@@ -224,10 +233,11 @@ static int decide_auto(const struct opening *opening)
 	bool have_ssh = exec_have_ssh(target);
 	if (*target->needs_ssh) {
 		if (!have_ssh)
-			return failure_set(opening->failure, FAILURE_USAGE,
-			                   "%s, which needs the ssh program, and there is none: "
-			                   "install openssh-client",
-			                   target->needs_ssh);
+			return failure_set(
+			    opening->failure, FAILURE_USAGE,
+			    "%s, which needs the ssh program, and there is none: "
+			    "install openssh-client",
+			    target->needs_ssh);
 		connector->mode = SSH_MODE_SSH;
 		set_reason(connector, "ssh: %s", target->needs_ssh);
 		return open_child(opening);
@@ -238,6 +248,7 @@ static int decide_auto(const struct opening *opening)
 		return -1;
 	double ms = (double)connect_ns / (double)NS_PER_MS;
 	connector->mode = connector_choose(target, have_ssh, connect_ns);
+	connector->by_distance = have_ssh;
 	if (connector->mode == SSH_MODE_SSH) {
 		close(fd);
 		set_reason(connector, "ssh: round trip %.1f ms", ms);
@@ -245,8 +256,9 @@ static int decide_auto(const struct opening *opening)
 	}
 	bool ssh_may_help;
 	if (open_ssh2_on(opening, fd, have_ssh, &ssh_may_help) == 0) {
-		set_reason(connector, have_ssh ? "ssh2: round trip %.1f ms"
-		                               : "ssh2: round trip %.1f ms, no ssh program",
+		set_reason(connector,
+		           have_ssh ? "ssh2: round trip %.1f ms"
+		                    : "ssh2: round trip %.1f ms, no ssh program",
 		           ms);
 		return 0;
 	}
@@ -274,8 +286,8 @@ static int lock_decision(const struct opening *opening)
 	}
 }
 
-int connector_open(struct connector *connector, uint64_t deadline_ns, const _Atomic bool *cancel,
-                   struct transport **out, struct failure *failure)
+int connector_open(struct connector *connector, uint64_t deadline_ns,
+                   const _Atomic bool *cancel, struct transport **out, struct failure *failure)
 {
 	struct opening opening = {connector, deadline_ns, cancel, out, failure};
 	if (lock_decision(&opening))
@@ -288,8 +300,29 @@ int connector_open(struct connector *connector, uint64_t deadline_ns, const _Ato
 		return result;
 	}
 	enum ssh_transport_mode mode = connector->mode;
+	bool may_fall_back = connector->by_distance;
 	pthread_mutex_unlock(&connector->decision_lock);
-	return open_as(&opening, mode);
+	return open_as(&opening, mode, may_fall_back);
+}
+
+void connector_note_round_trip(struct connector *connector, uint64_t round_trip_ns)
+{
+	LOCK_SCOPE(&connector->decision_lock);
+	if (!connector->by_distance)
+		return;
+	enum ssh_transport_mode mode = connector_choose(connector->target, true, round_trip_ns);
+	if (mode == connector->mode)
+		return;
+	connector->mode = mode;
+	set_reason(connector, "%s for further connections: round trip %.1f ms",
+	           mode == SSH_MODE_SSH2 ? "ssh2" : "ssh",
+	           (double)round_trip_ns / (double)NS_PER_MS);
+}
+
+uint64_t connector_asked_ns(struct connector *connector)
+{
+	struct ssh_prompter *inner = connector->prompter.inner;
+	return inner && inner->asked_ns ? inner->asked_ns(inner) : 0;
 }
 
 const char *connector_reason(struct connector *connector)

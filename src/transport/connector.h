@@ -6,7 +6,8 @@
  *  1. what libssh2 cannot honour (ProxyJump, ProxyCommand, certificates, FIDO or GSSAPI,
  *     target->needs_ssh) goes to the child ssh;
  *  2. else the first lane measures the TCP connect: under 3 ms the child ssh serves (its
- * ciphers cost less CPU), above it libssh2 does (its window is not bound to 2 MiB);
+ *     ciphers cost less CPU), above it libssh2 does (its window is not bound to 2 MiB);
+ *     what the first lane then measures of the session itself decides for the later lanes;
  *  3. when libssh2 cannot authenticate or agree on algorithms, the child ssh is tried, and kept
  *     if it succeeds; a host key that does not match is never tried again;
  *  4. without an ssh program libssh2 is what there is.
@@ -31,6 +32,20 @@ void connector_free(struct connector *connector);
  */
 int connector_open(struct connector *connector, uint64_t deadline_ns,
                    const _Atomic bool *cancel, struct transport **out, struct failure *failure);
+
+/*
+ * A request and its reply over an open stream took so long. Where the kind was chosen by distance
+ * this is the better measure (a TCP connect may have been answered half way, by a proxy or a
+ * tunnel): the next lanes are opened as the rule says for it. Any thread.
+ */
+void connector_note_round_trip(struct connector *connector, uint64_t round_trip_ns);
+
+/*
+ * How long people have been asked so far, ns, an open question included; 0 when nobody counts.
+ * What they take does not count against a deadline: connector_open() keeps to that itself, and
+ * who then waits for the server (whose child ssh may be asking) adds what this has grown by.
+ */
+uint64_t connector_asked_ns(struct connector *connector);
 
 /* What was chosen and why, for the log: "ssh2: round trip 48 ms". Valid until the next open. */
 const char *connector_reason(struct connector *connector);

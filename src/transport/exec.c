@@ -162,7 +162,8 @@ static int exit_status(const struct exec *exec)
 {
 	if (exec->status < 0)
 		return -1;
-	return WIFSIGNALED(exec->status) ? 256 + WTERMSIG(exec->status) : WEXITSTATUS(exec->status);
+	return WIFSIGNALED(exec->status) ? 256 + WTERMSIG(exec->status)
+	                                 : WEXITSTATUS(exec->status);
 }
 
 static void exec_explain(struct transport *transport, struct failure *failure)
@@ -198,11 +199,13 @@ static void *reap_slowly(void *pid)
 	return NULL;
 }
 
-/* The kernel holds the child (a dead disk): reap it whenever it lets go, without waiting here. */
+/* The kernel holds the child (a dead disk): reap it whenever it lets go, without waiting here.
+ */
 static void leave_to_thread(const struct exec *exec)
 {
 	pthread_t thread;
-	log_warn("the child %s (process %d) does not die: left behind", exec->base.kind, exec->pid);
+	log_warn("the child %s (process %d) does not die: left behind", exec->base.kind,
+	         exec->pid);
 	if (pthread_create(&thread, NULL, reap_slowly, (void *)(intptr_t)exec->pid) == 0)
 		pthread_detach(thread);
 }
@@ -272,7 +275,8 @@ static int make_pipe(int *read_end, int *write_end, int *ours, int size)
 		err = -errno;
 	if (err || !size)
 		return err;
-	/* An unprivileged user may have less (pipe-max-size, pipe-user-pages-soft): take half. */
+	/* An unprivileged user may have less (pipe-max-size, pipe-user-pages-soft): take half.
+	 */
 	while (size > 65536 && fcntl(*ours, F_SETPIPE_SZ, size) < 0)
 		size /= 2;
 	return 0;
@@ -331,7 +335,8 @@ static int set_descriptors(posix_spawn_file_actions_t *actions, const struct chi
 }
 
 /* Starts the program; 0 or an errno value. */
-static int spawn(struct exec *exec, const struct child_ends *child, char **argv, char **environment)
+static int spawn(struct exec *exec, const struct child_ends *child, char **argv,
+                 char **environment)
 {
 	posix_spawnattr_t attr;
 	posix_spawn_file_actions_t actions;
@@ -344,11 +349,24 @@ static int spawn(struct exec *exec, const struct child_ends *child, char **argv,
 		if (!err)
 			err = set_descriptors(&actions, child);
 		if (!err)
-			err = posix_spawnp(&exec->pid, argv[0], &actions, &attr, argv, environment);
+			err = posix_spawnp(&exec->pid, argv[0], &actions, &attr, argv,
+			                   environment);
 		posix_spawn_file_actions_destroy(&actions);
 	}
 	posix_spawnattr_destroy(&attr);
 	return err;
+}
+
+static void explain_start(const struct ssh_target *target, const char *program, int err,
+                          struct failure *failure)
+{
+	bool absent = err == ENOENT || err == EACCES;
+	const char *hint = !absent ? ""
+	                   : target->mode == SSH_MODE_SERVER
+	                       ? ": check sftp_server="
+	                       : ": install ssh, or check ssh_command=";
+	failure_set(failure, absent ? FAILURE_USAGE : FAILURE_INTERNAL, "cannot run %s: %s%s",
+	            program, strerror(err), hint);
 }
 
 static int start(struct exec *exec, uint64_t deadline_ns, struct failure *failure)
@@ -375,8 +393,7 @@ static int start(struct exec *exec, uint64_t deadline_ns, struct failure *failur
 	if (!err)
 		err = spawn(exec, &child, argv, environment);
 	if (err)
-		failure_set(failure, err == ENOENT || err == EACCES ? FAILURE_USAGE : FAILURE_INTERNAL,
-		            "cannot run %s: %s", argv[0], strerror(err));
+		explain_start(target, argv[0], err, failure);
 	close_end(&child.in);
 	close_end(&child.out);
 	close_end(&child.err);
@@ -428,7 +445,8 @@ static bool executable_in(const char *directory, size_t length, const char *prog
 
 bool exec_have_ssh(const struct ssh_target *target)
 {
-	const char *program = target->ssh_command && *target->ssh_command ? *target->ssh_command : "ssh";
+	const char *program =
+	    target->ssh_command && *target->ssh_command ? *target->ssh_command : "ssh";
 	if (strchr(program, '/'))
 		return access(program, X_OK) == 0;
 	const char *at = getenv("PATH");

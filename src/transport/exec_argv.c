@@ -22,7 +22,8 @@ struct strings {
 /* Takes the string over; NULL tells that its allocation failed. */
 static void strings_take(struct strings *strings, char *text)
 {
-	char **list = text ? realloc(strings->list, (strings->count + 2) * sizeof(*list)) : NULL;
+	char **list =
+	    text ? realloc(strings->list, (strings->count + 2) * sizeof(*list)) : NULL;
 	if (!list) {
 		free(text);
 		strings->failed = true;
@@ -81,10 +82,11 @@ static int check_name(const char *what, const char *name, struct failure *failur
 {
 	if (name_is_safe(name))
 		return 0;
-	return failure_set(failure, FAILURE_USAGE,
-	                   "%s \"%s\" is refused: it must not be empty, start with - or hold blanks "
-	                   "or shell characters",
-	                   what, name);
+	return failure_set(
+	    failure, FAILURE_USAGE,
+	    "%s \"%s\" is refused: it must not be empty, start with - or hold blanks "
+	    "or shell characters",
+	    what, name);
 }
 
 /* True when an "-o" entry sets the keyword ("Key=value" or "Key value"). */
@@ -100,7 +102,8 @@ static bool option_given(const struct ssh_target *target, const char *keyword)
 /* Another program than OpenSSH's need not know our wishes about ciphers. */
 static bool is_openssh(const struct ssh_target *target)
 {
-	const char *program = target->ssh_command && *target->ssh_command ? *target->ssh_command : "ssh";
+	const char *program =
+	    target->ssh_command && *target->ssh_command ? *target->ssh_command : "ssh";
 	const char *slash = strrchr(program, '/');
 	return !strcmp(slash ? slash + 1 : program, "ssh");
 }
@@ -130,8 +133,7 @@ static void add_options(struct strings *argv, const struct ssh_target *target,
 		strings_add(argv, quiet[i]);
 	if (wishes->prefer_gcm && !target->ciphers_given && !option_given(target, "Ciphers"))
 		strings_add(argv, "-oCiphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com");
-	if (wishes->connect_timeout_s && !target->connect_timeout_given &&
-	    !option_given(target, "ConnectTimeout"))
+	if (wishes->connect_timeout_s && !option_given(target, "ConnectTimeout"))
 		strings_addf(argv, "-oConnectTimeout=%u", wishes->connect_timeout_s);
 }
 
@@ -165,7 +167,8 @@ static char **build_server(const struct ssh_target *target, struct failure *fail
 	if (*server && access(server, F_OK) == 0)
 		strings_add(&argv, server);
 	else
-		for (const char *at = server + strspn(server, " \t"); *at; at += strspn(at, " \t")) {
+		for (const char *at = server + strspn(server, " \t"); *at;
+		     at += strspn(at, " \t")) {
 			size_t length = strcspn(at, " \t");
 			strings_addf(&argv, "%.*s", (int)length, at);
 			at += length;

@@ -96,7 +96,8 @@ static char *openssh_body(const char *text, size_t *length)
 /* The head of the decoded file: magic, cipher, kdf, its options, number of keys, public key. */
 static int read_openssh_head(struct keyfile *key, const uint8_t *raw, size_t raw_length)
 {
-	if (raw_length < sizeof(openssh_magic) || memcmp(raw, openssh_magic, sizeof(openssh_magic)))
+	if (raw_length < sizeof(openssh_magic) ||
+	    memcmp(raw, openssh_magic, sizeof(openssh_magic)))
 		return -EINVAL;
 	struct ssh_cursor cursor = {.at = raw + sizeof(openssh_magic),
 	                            .left = raw_length - sizeof(openssh_magic)};
@@ -136,7 +137,8 @@ int keyfile_examine(struct keyfile *key)
 		const char *begin = strstr(key->text, pem_kinds[i].begin);
 		if (!begin)
 			continue;
-		key->encrypted = pem_kinds[i].encrypted || strstr(begin, "Proc-Type: 4,ENCRYPTED");
+		key->encrypted =
+		    pem_kinds[i].encrypted || strstr(begin, "Proc-Type: 4,ENCRYPTED");
 		if (!key->type)
 			key->type = pem_kinds[i].type;
 		return 0;

@@ -70,8 +70,8 @@ static bool pattern_matches(struct word pattern, const char *name)
 static bool hash_name(const char *name, const void *salt, size_t salt_length,
                       unsigned char digest[EVP_MAX_MD_SIZE], unsigned *length)
 {
-	return HMAC(EVP_sha1(), salt, (int)salt_length, (const unsigned char *)name, strlen(name),
-	            digest, length) != NULL;
+	return HMAC(EVP_sha1(), salt, (int)salt_length, (const unsigned char *)name,
+	            strlen(name), digest, length) != NULL;
 }
 
 /* "|1|salt|hash" */
@@ -86,7 +86,8 @@ static bool hashed_matches(struct word hosts, const char *name)
 	size_t salt_length = 0, hash_length = 0;
 	CLEANUP_FREE uint8_t *salt =
 	    base64_decode(hosts.at + 3, (size_t)(bar - hosts.at - 3), &salt_length);
-	CLEANUP_FREE uint8_t *hash = base64_decode(bar + 1, (size_t)(end - bar - 1), &hash_length);
+	CLEANUP_FREE uint8_t *hash =
+	    base64_decode(bar + 1, (size_t)(end - bar - 1), &hash_length);
 	unsigned char digest[EVP_MAX_MD_SIZE];
 	unsigned digest_length = 0;
 	return salt && hash && hash_name(name, salt, salt_length, digest, &digest_length) &&
@@ -163,7 +164,8 @@ static int parse_line(struct knownhosts *known, const char *name, const char *fi
 	size_t length = 0, type_length = 0;
 	uint8_t *blob = base64_decode(key.at, key.length, &length);
 	const char *blob_type = blob ? sshkey_type(blob, length, &type_length) : NULL;
-	if (!blob_type || type_length != type.length || memcmp(blob_type, type.at, type.length)) {
+	if (!blob_type || type_length != type.length ||
+	    memcmp(blob_type, type.at, type.length)) {
 		free(blob);
 		return 0;
 	}
@@ -246,7 +248,8 @@ static bool same_type(const struct known_key *key, const void *blob, size_t leng
 	const char *type = sshkey_type(blob, length, &type_length);
 	size_t known_length = 0;
 	const char *known = sshkey_type(key->blob, key->length, &known_length);
-	return type && known && type_length == known_length && !memcmp(type, known, type_length);
+	return type && known && type_length == known_length &&
+	       !memcmp(type, known, type_length);
 }
 
 /* What one line alone says. */

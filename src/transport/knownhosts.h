@@ -1,7 +1,7 @@
 /*
- * The known_hosts files: which keys they hold for one host, whether a key that a server shows is
- * among them, and adding one. Our own reading of the format, because messages must name file and
- * line. Not thread-safe; the parts but load and add are pure.
+ * The known_hosts files: which keys they hold for one host, whether a key that a server shows
+ * is among them, and adding one. Our own reading of the format, because messages must name file
+ * and line. Not thread-safe; the parts but load and add are pure.
  */
 #ifndef MOORFS_TRANSPORT_KNOWNHOSTS_H
 #define MOORFS_TRANSPORT_KNOWNHOSTS_H
@@ -37,7 +37,7 @@ enum known_verdict {
 	KNOWN_OTHER_TYPE, /* keys are known, but none of this type */
 	KNOWN_CHANGED,    /* a different key of this type is known */
 	KNOWN_IS_REVOKED,
-	KNOWN_CA_ONLY,    /* only a certificate authority is known */
+	KNOWN_CA_ONLY, /* only a certificate authority is known */
 };
 
 /*

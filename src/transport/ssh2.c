@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "transport/knownhosts.h"
 #include "transport/ssh2_internal.h"
@@ -16,8 +17,9 @@
 enum {
 	WINDOW_BYTES = 32 << 20, /* what the server may send ahead: rate x round trip */
 	PACKET_BYTES = 32768,
-	CHUNK_BYTES = 32700,           /* libssh2 sends no more in one packet */
-	UNSENT_MAX_BYTES = 256 << 10,  /* more is not encrypted before the socket took some */
+	CHUNK_BYTES = 32700,          /* libssh2 sends no more in one packet */
+	UNSENT_MAX_BYTES = 256 << 10, /* more is not encrypted before the socket took some */
+	LAST_WORDS_MS = 200,
 };
 
 static struct ssh2 *ssh2_of(struct transport *transport)
@@ -25,7 +27,7 @@ static struct ssh2 *ssh2_of(struct transport *transport)
 	return CONTAINER_OF(transport, struct ssh2, base);
 }
 
-/* --- the open stream ---------------------------------------------------------------------- */
+/* --- the open stream --- */
 
 static void drain_stderr(struct ssh2 *ssh2)
 {
@@ -46,8 +48,8 @@ static ssize_t fill(struct ssh2 *ssh2, const struct iovec *iov, int count)
 	ssize_t total = 0;
 	for (int i = 0; i < count; i++) {
 		for (size_t at = 0; at < iov[i].iov_len;) {
-			ssize_t n = libssh2_channel_read(ssh2->channel, (char *)iov[i].iov_base + at,
-			                                 iov[i].iov_len - at);
+			ssize_t n = libssh2_channel_read(
+			    ssh2->channel, (char *)iov[i].iov_base + at, iov[i].iov_len - at);
 			if (n == 0 || n == LIBSSH2_ERROR_EAGAIN) {
 				/* Everything that was received has been handed on. */
 				ssh2->queued = false;
@@ -197,18 +199,35 @@ static int ssh2_poll_set(struct transport *transport, bool want_write, struct po
                          bool *ready)
 {
 	struct ssh2 *ssh2 = ssh2_of(transport);
-	/* A writer that waits while nothing is unsent waits for the server's window: that is news
-	 * to be read. */
+	/* A writer that waits while nothing is unsent waits for the server's window: that is
+	 * news to be read. */
 	(void)want_write;
 	*ready = ssh2->queued || ssh2->rx_at < ssh2->rx_end;
-	fds[0] = (struct pollfd){.fd = ssh2->request.fd,
-	                         .events = (short)(ssh2_unsent(ssh2) ? POLLIN | POLLOUT : POLLIN)};
+	fds[0] =
+	    (struct pollfd){.fd = ssh2->request.fd,
+	                    .events = (short)(ssh2_unsent(ssh2) ? POLLIN | POLLOUT : POLLIN)};
 	return 1;
+}
+
+/* The exit status and the last of stderr may come a little after the end of the data. */
+static void await_close(struct ssh2 *ssh2)
+{
+	uint64_t end = clock_now_ns() + LAST_WORDS_MS * NS_PER_MS;
+	while (!ssh2_lost(ssh2) && clock_now_ns() < end) {
+		struct pollfd fd = {.fd = ssh2->request.fd, .events = POLLIN};
+		ssh2->rx_calls = 1;
+		if (libssh2_channel_wait_closed(ssh2->channel) != LIBSSH2_ERROR_EAGAIN)
+			break;
+		poll(&fd, 1, LAST_WORDS_MS / 10);
+	}
+	ssh2->rx_calls = 0;
 }
 
 static const char *ssh2_last_words(struct transport *transport)
 {
 	struct ssh2 *ssh2 = ssh2_of(transport);
+	if (libssh2_channel_eof(ssh2->channel))
+		await_close(ssh2);
 	drain_stderr(ssh2);
 	const char *words = tail_text(&ssh2->words);
 	if (*words)
@@ -226,13 +245,15 @@ static void ssh2_explain(struct transport *transport, struct failure *failure)
 	if (libssh2_channel_eof(ssh2->channel))
 		failure_set(failure, FAILURE_PROTOCOL,
 		            "%s: the SFTP server ended at once with exit status %d%s%.400s",
-		            ssh2->peer, libssh2_channel_get_exit_status(ssh2->channel), sep, words);
+		            ssh2->peer, libssh2_channel_get_exit_status(ssh2->channel), sep,
+		            words);
 	else if (ssh2_lost(ssh2))
 		failure_set(failure, FAILURE_UNREACHABLE, "%s: the connection was lost%s%.400s",
 		            ssh2->peer, sep, words);
 	else
 		failure_set(failure, FAILURE_UNREACHABLE,
-		            "%s: the SFTP server does not answer%s%.400s", ssh2->peer, sep, words);
+		            "%s: the SFTP server does not answer%s%.400s", ssh2->peer, sep,
+		            words);
 }
 
 static void ssh2_free(struct ssh2 *ssh2)
@@ -262,7 +283,7 @@ static const struct transport_ops ssh2_ops = {
     .close = ssh2_close,
 };
 
-/* --- opening ------------------------------------------------------------------------------ */
+/* --- opening --- */
 
 /* True when the peer's first bytes show what it is, and the failure says so. */
 static bool explain_greeting(struct ssh2 *ssh2, struct failure *failure)
@@ -286,8 +307,8 @@ static bool explain_greeting(struct ssh2 *ssh2, struct failure *failure)
 		            ssh2->peer, shown);
 	else
 		failure_set(failure, FAILURE_PROTOCOL,
-		            "%s: what answers there is no SSH server, it says \"%s\"", ssh2->peer,
-		            shown);
+		            "%s: what answers there is no SSH server, it says \"%s\"",
+		            ssh2->peer, shown);
 	return true;
 }
 
@@ -306,17 +327,18 @@ static int handshake(struct ssh2 *ssh2, struct failure *failure)
 		                   "%s: the server closed the connection during the handshake",
 		                   ssh2->peer);
 	ssh2->ssh_may_help = true;
-	return failure_set(failure, FAILURE_PROTOCOL,
-	                   "%s: libssh2 %s and the server do not agree on how to talk (%s): try "
-	                   "transport=ssh",
-	                   ssh2->peer, libssh2_version(0), ssh2_message(ssh2));
+	return failure_set(
+	    failure, FAILURE_PROTOCOL,
+	    "%s: libssh2 %s and the server do not agree on how to talk (%s): try "
+	    "transport=ssh",
+	    ssh2->peer, libssh2_version(0), ssh2_message(ssh2));
 }
 
 static int open_channel(struct ssh2 *ssh2, struct failure *failure)
 {
 	do {
-		ssh2->channel = libssh2_channel_open_ex(ssh2->session, "session", 7, WINDOW_BYTES,
-		                                        PACKET_BYTES, NULL, 0);
+		ssh2->channel = libssh2_channel_open_ex(ssh2->session, "session", 7,
+		                                        WINDOW_BYTES, PACKET_BYTES, NULL, 0);
 		if (ssh2->channel)
 			return 0;
 		if (libssh2_session_last_errno(ssh2->session) != LIBSSH2_ERROR_EAGAIN) {
@@ -334,20 +356,21 @@ static int start_server(struct ssh2 *ssh2, struct failure *failure)
 	const char *server = ssh2->request.target->sftp_server;
 	server = server ? server : "sftp";
 	const char *how = strchr(server, '/') ? "exec" : "subsystem";
-	int rc = SSH2_CALL(ssh2, failure,
-	                   libssh2_channel_process_startup(ssh2->channel, how,
-	                                                   (unsigned)strlen(how), server,
-	                                                   (unsigned)strlen(server)));
+	int rc =
+	    SSH2_CALL(ssh2, failure,
+	              libssh2_channel_process_startup(ssh2->channel, how, (unsigned)strlen(how),
+	                                              server, (unsigned)strlen(server)));
 	if (!rc || rc == LIBSSH2_ERROR_EAGAIN)
 		return rc ? -1 : 0;
 	if (rc == LIBSSH2_ERROR_CHANNEL_REQUEST_DENIED)
-		return failure_set(failure, FAILURE_PROTOCOL,
-		                   "%s: the server refuses the %s \"%s\": enable SFTP there (dropbear "
-		                   "needs OpenSSH's sftp-server), or name the server program with -o "
-		                   "sftp_server=/path/of/sftp-server",
-		                   ssh2->peer, how, server);
-	return failure_set(failure, FAILURE_UNREACHABLE, "%s: cannot start SFTP: %s", ssh2->peer,
-	                   ssh2_message(ssh2));
+		return failure_set(
+		    failure, FAILURE_PROTOCOL,
+		    "%s: the server refuses the %s \"%s\": enable SFTP there (dropbear "
+		    "needs OpenSSH's sftp-server), or name the server program with -o "
+		    "sftp_server=/path/of/sftp-server",
+		    ssh2->peer, how, server);
+	return failure_set(failure, FAILURE_UNREACHABLE, "%s: cannot start SFTP: %s",
+	                   ssh2->peer, ssh2_message(ssh2));
 }
 
 static int run_steps(struct ssh2 *ssh2, const struct knownhosts *known, struct failure *failure)
@@ -399,7 +422,8 @@ int ssh2_open(const struct ssh2_request *request, struct transport **out, bool *
 	if (!ssh2->chunk || ssh2_stream_init(ssh2))
 		result = failure_set(failure, FAILURE_INTERNAL, "out of memory");
 	else
-		result = ssh2_load_known(ssh2, &known, failure) || run_steps(ssh2, &known, failure);
+		result =
+		    ssh2_load_known(ssh2, &known, failure) || run_steps(ssh2, &known, failure);
 	knownhosts_release(&known);
 	*ssh_may_help = ssh2->ssh_may_help;
 	if (result) {

@@ -3,8 +3,8 @@
  * server. libssh2's transport, authentication and channel are used; its SFTP is not.
  *
  * The session allocates from a free list of its own, receives through a buffer of 256 KiB and
- * gathers what it sends, so that libssh2 meets neither malloc nor small system calls; its channel
- * announces a window of 32 MiB, so that a long round trip does not bound the rate.
+ * gathers what it sends, so that libssh2 meets neither malloc nor small system calls; its
+ * channel announces a window of 32 MiB, so that a long round trip does not bound the rate.
  */
 #ifndef MOORFS_TRANSPORT_SSH2_H
 #define MOORFS_TRANSPORT_SSH2_H
@@ -26,7 +26,7 @@ struct ssh2_request {
 	const struct ssh_target *target;
 	struct ssh_prompter *prompter; /* never NULL; may be called from any lane's thread */
 	struct ssh2_shared *shared;
-	int fd; /* connected, non-blocking; closed by ssh2_open when it fails */
+	int fd;               /* connected, non-blocking; closed by ssh2_open when it fails */
 	uint64_t deadline_ns; /* monotonic; time that a person takes to answer is not counted */
 	const _Atomic bool *cancel;
 	/* The ssh program can be tried: do not ask a person for what it could do without. */

@@ -12,6 +12,9 @@
 
 enum { TRIES = 3 };
 
+/* In the order in which they are tried. */
+enum { PUBLICKEY, KEYBOARD, PASSWORD };
+
 void ssh2_auth_note(struct ssh2_auth *auth, const char *format, ...)
 {
 	char note[300];
@@ -49,8 +52,8 @@ static enum ssh2_auth_result ask_server(struct ssh2_auth *auth)
 {
 	struct ssh2 *ssh2 = auth->ssh2;
 	for (;;) {
-		const char *list = libssh2_userauth_list(ssh2->session, ssh2->request.target->user,
-		                                         user_length(ssh2));
+		const char *list = libssh2_userauth_list(
+		    ssh2->session, ssh2->request.target->user, user_length(ssh2));
 		if (list) {
 			snprintf(auth->offered, sizeof(auth->offered), "%s", list);
 			return SSH2_AUTH_REFUSED;
@@ -85,7 +88,7 @@ static enum ssh2_auth_result fatal(struct ssh2_auth *auth, const char *method)
 	return SSH2_AUTH_FATAL;
 }
 
-/* --- password ----------------------------------------------------------------------------- */
+/* --- password --- */
 
 static enum ssh2_auth_result try_password(struct ssh2_auth *auth, const struct secret *secret)
 {
@@ -101,7 +104,8 @@ static enum ssh2_auth_result try_password(struct ssh2_auth *auth, const struct s
 		return SSH2_AUTH_FATAL;
 	case LIBSSH2_ERROR_PASSWORD_EXPIRED:
 		failure_set(auth->failure, FAILURE_AUTH,
-		            "%s: the password has expired: change it by an ssh login", ssh2->peer);
+		            "%s: the password has expired: change it by an ssh login",
+		            ssh2->peer);
 		return SSH2_AUTH_FATAL;
 	case LIBSSH2_ERROR_AUTHENTICATION_FAILED:
 		return ssh2_auth_refused(auth);
@@ -128,7 +132,7 @@ static enum ssh2_auth_result auth_password(struct ssh2_auth *auth)
 	return SSH2_AUTH_REFUSED;
 }
 
-/* --- keyboard-interactive ------------------------------------------------------------------ */
+/* --- keyboard-interactive --- */
 
 /* Printable text of the server, as it may go to a terminal. */
 static void add_shown(struct bytes *out, const void *text, size_t length)
@@ -182,10 +186,10 @@ static LIBSSH2_USERAUTH_KBDINT_RESPONSE_FUNC(on_questions)
 static enum ssh2_auth_result try_keyboard(struct ssh2_auth *auth)
 {
 	struct ssh2 *ssh2 = auth->ssh2;
-	int rc = SSH2_CALL(ssh2, auth->failure,
-	                   libssh2_userauth_keyboard_interactive_ex(
-	                       ssh2->session, ssh2->request.target->user, user_length(ssh2),
-	                       on_questions));
+	int rc = SSH2_CALL(
+	    ssh2, auth->failure,
+	    libssh2_userauth_keyboard_interactive_ex(ssh2->session, ssh2->request.target->user,
+	                                             user_length(ssh2), on_questions));
 	switch (rc) {
 	case 0:
 		return SSH2_AUTH_OK;
@@ -210,12 +214,14 @@ static enum ssh2_auth_result auth_keyboard(struct ssh2_auth *auth)
 		               ssh2->keyboard.unanswered ? "without an answer" : "refused");
 		/* Without a question another try brings the same. */
 		if (!ssh2->keyboard.questions || ssh2->keyboard.unanswered)
-			break;
+			return SSH2_AUTH_REFUSED;
 	}
+	/* Who was asked three times is not asked three times more for the same password. */
+	auth->done |= 1U << PASSWORD;
 	return SSH2_AUTH_REFUSED;
 }
 
-/* --- the order of methods ------------------------------------------------------------------ */
+/* --- the order of methods --- */
 
 struct method {
 	const char *name;
@@ -224,15 +230,17 @@ struct method {
 };
 
 static const struct method methods[] = {
-    {"publickey", ssh2_auth_publickey, false},
-    {"keyboard-interactive", auth_keyboard, true},
-    {"password", auth_password, true},
+    [PUBLICKEY] = {"publickey", ssh2_auth_publickey, false},
+    [KEYBOARD] = {"keyboard-interactive", auth_keyboard, true},
+    [PASSWORD] = {"password", auth_password, true},
 };
 
 static bool allowed(const struct ssh2 *ssh2, size_t method)
 {
 	const struct ssh_target *target = ssh2->request.target;
-	const bool by_user[] = {target->pubkey_auth, target->keyboard_auth, target->password_auth};
+	const bool by_user[] = {[PUBLICKEY] = target->pubkey_auth,
+	                        [KEYBOARD] = target->keyboard_auth,
+	                        [PASSWORD] = target->password_auth};
 	return by_user[method] && !(methods[method].secret && ssh2->no_passwords);
 }
 
@@ -264,11 +272,12 @@ static int give_up(struct ssh2_auth *auth)
 	/* A person who was asked is not asked all over again by the ssh program. */
 	if (!ssh2->asked)
 		ssh2->ssh_may_help = true;
-	return failure_set(auth->failure, FAILURE_AUTH,
-	                   "%s: the server accepts none of our credentials; it offers: %s; tried: "
-	                   "%.500s",
-	                   ssh2->peer, *auth->offered ? auth->offered : "nothing",
-	                   auth->tried.length ? auth->tried.data : "nothing that it offers");
+	return failure_set(
+	    auth->failure, FAILURE_AUTH,
+	    "%s: the server accepts none of our credentials; it offers: %s; tried: "
+	    "%.500s",
+	    ssh2->peer, *auth->offered ? auth->offered : "nothing",
+	    auth->tried.length ? auth->tried.data : "nothing that it offers");
 }
 
 static int run_methods(struct ssh2_auth *auth)
@@ -279,7 +288,8 @@ static int run_methods(struct ssh2_auth *auth)
 		int next = next_method(auth);
 		if (next < 0)
 			return give_up(auth);
-		/* What libssh2 had to skip the ssh program can offer, without asking anybody. */
+		/* What libssh2 had to skip the ssh program can offer, without asking anybody.
+		 */
 		if (methods[next].secret && ssh2->request.may_fall_back && ssh2->ssh_may_help)
 			return give_up(auth);
 		result = methods[next].run(auth);
@@ -289,11 +299,15 @@ static int run_methods(struct ssh2_auth *auth)
 	}
 	if (result == SSH2_AUTH_OK)
 		return 0;
-	if (ssh2_lost(ssh2))
-		failure_set(auth->failure, FAILURE_AUTH,
-		            "%s: the server hung up during authentication (too many tries, or it "
-		            "refuses this user); tried: %.500s",
-		            ssh2->peer, auth->tried.length ? auth->tried.data : "nothing");
+	if (ssh2_lost(ssh2)) {
+		const char *words = tail_text(&ssh2->words);
+		/* Before anything was tried it was the line, not us. */
+		failure_set(
+		    auth->failure, auth->tried.length ? FAILURE_AUTH : FAILURE_UNREACHABLE,
+		    "%s: the server hung up during authentication (%.200s); tried: %.500s",
+		    ssh2->peer, *words ? words : "too many tries, or it refuses this user",
+		    auth->tried.length ? auth->tried.data : "nothing");
+	}
 	return -1;
 }
 

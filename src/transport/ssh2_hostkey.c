@@ -14,9 +14,9 @@
 struct shown {
 	const void *blob;
 	size_t length;
-	const char *family;   /* "ED25519" */
-	char *fingerprint;    /* "SHA256:..." */
-	char *name;           /* as in known_hosts */
+	const char *family; /* "ED25519" */
+	char *fingerprint;  /* "SHA256:..." */
+	char *name;         /* as in known_hosts */
 };
 
 static int load_files(struct knownhosts *known, const char *name, char *const *files)
@@ -31,7 +31,8 @@ static int load_files(struct knownhosts *known, const char *name, char *const *f
 	return 0;
 }
 
-static int load_name(struct knownhosts *known, const struct ssh_target *target, const char *name)
+static int load_name(struct knownhosts *known, const struct ssh_target *target,
+                     const char *name)
 {
 	int err = name ? load_files(known, name, target->user_known_hosts) : -ENOMEM;
 	return err ? err : load_files(known, name, target->global_known_hosts);
@@ -56,8 +57,9 @@ static bool known_without_port(struct ssh2 *ssh2, const struct shown *shown)
 	struct knownhosts known = {0};
 	const struct known_key *where;
 	CLEANUP_FREE char *name = knownhosts_name(target->hostname, 22, NULL);
-	bool match = load_name(&known, target, name) == 0 &&
-	             knownhosts_check(&known, shown->blob, shown->length, &where) == KNOWN_MATCH;
+	bool match =
+	    load_name(&known, target, name) == 0 &&
+	    knownhosts_check(&known, shown->blob, shown->length, &where) == KNOWN_MATCH;
 	knownhosts_release(&known);
 	return match;
 }
@@ -81,13 +83,13 @@ static void remember(struct ssh2 *ssh2, const struct shown *shown)
 		bytes_add(&shared->accepted_key, shown->blob, shown->length);
 	}
 	const char *path = target->user_known_hosts ? *target->user_known_hosts : NULL;
-	if (!path)
+	if (!path || !strcmp(path, "none"))
 		return;
 	int err = knownhosts_add(path, shown->name, target->hash_known_hosts, shown->blob,
 	                         shown->length);
 	if (err)
-		log_warn("cannot add the %s host key of %s to %s: %s", shown->family, shown->name,
-		         path, strerror(-err));
+		log_warn("cannot add the %s host key of %s to %s: %s", shown->family,
+		         shown->name, path, strerror(-err));
 	else
 		log_info("added the %s host key of %s (%s) to %s", shown->family, shown->name,
 		         shown->fingerprint, path);
@@ -95,12 +97,12 @@ static void remember(struct ssh2 *ssh2, const struct shown *shown)
 
 static int refuse_unknown(struct ssh2 *ssh2, const struct shown *shown, struct failure *failure)
 {
-	return failure_set(failure, FAILURE_HOST_KEY,
-	                   "%s: the server's %s host key (%s) is not known: check the fingerprint "
-	                   "with its owner, then connect once with ssh %s to accept it, or give -o "
-	                   "StrictHostKeyChecking=accept-new",
-	                   shown->name, shown->family, shown->fingerprint,
-	                   ssh2->request.target->alias);
+	return failure_set(
+	    failure, FAILURE_HOST_KEY,
+	    "%s: the server's %s host key (%s) is not known: check the fingerprint "
+	    "with its owner, then connect once with ssh %s to accept it, or give -o "
+	    "StrictHostKeyChecking=accept-new",
+	    shown->name, shown->family, shown->fingerprint, ssh2->request.target->alias);
 }
 
 static int ask_person(struct ssh2 *ssh2, const struct shown *shown, bool others_known,
@@ -112,9 +114,8 @@ static int ask_person(struct ssh2 *ssh2, const struct shown *shown, bool others_
 	             "%s has shown a host key that is not known yet%s.\n"
 	             "%s fingerprint: %s\n"
 	             "Do you trust this key and want to connect",
-	             shown->name,
-	             others_known ? ", although other keys of this host are" : "", shown->family,
-	             shown->fingerprint) < 0) {
+	             shown->name, others_known ? ", although other keys of this host are" : "",
+	             shown->family, shown->fingerprint) < 0) {
 		question = NULL;
 		return failure_set(failure, FAILURE_INTERNAL, "out of memory");
 	}
@@ -125,8 +126,8 @@ static int ask_person(struct ssh2 *ssh2, const struct shown *shown, bool others_
 	if (answer < 0)
 		return refuse_unknown(ssh2, shown, failure);
 	if (!answer)
-		return failure_set(failure, FAILURE_HOST_KEY, "%s: the host key was not accepted",
-		                   shown->name);
+		return failure_set(failure, FAILURE_HOST_KEY,
+		                   "%s: the host key was not accepted", shown->name);
 	remember(ssh2, shown);
 	return 0;
 }
@@ -158,27 +159,31 @@ static int decide_changed(struct ssh2 *ssh2, const struct shown *shown,
                           const struct known_key *where, struct failure *failure)
 {
 	if (ssh2->request.target->host_key_policy == HOST_KEY_NO) {
-		log_warn("THE HOST KEY OF %s HAS CHANGED since %s line %u was written; going on "
-		         "without passwords, because StrictHostKeyChecking=no",
-		         shown->name, where->file, where->line);
+		log_warn(
+		    "THE HOST KEY OF %s HAS CHANGED since %s line %u was written; going on "
+		    "without passwords, because StrictHostKeyChecking=no",
+		    shown->name, where->file, where->line);
 		ssh2->no_passwords = true;
 		return 0;
 	}
 	return failure_set(
 	    failure, FAILURE_HOST_KEY,
-	    "THE HOST KEY OF %s HAS CHANGED: the server shows the %s key %s, and %s line %u holds "
+	    "THE HOST KEY OF %s HAS CHANGED: the server shows the %s key %s, and %s line %u "
+	    "holds "
 	    "another one. Somebody may be intercepting the connection, or the server was "
-	    "reinstalled. Nothing was sent. Check the fingerprint with the server's owner; if it is "
+	    "reinstalled. Nothing was sent. Check the fingerprint with the server's owner; if "
+	    "it is "
 	    "right, remove the old key with: ssh-keygen -f \"%s\" -R \"%s\"",
-	    shown->name, shown->family, shown->fingerprint, where->file, where->line, where->file,
-	    shown->name);
+	    shown->name, shown->family, shown->fingerprint, where->file, where->line,
+	    where->file, shown->name);
 }
 
 static int decide(struct ssh2 *ssh2, const struct knownhosts *known, const struct shown *shown,
                   struct failure *failure)
 {
 	const struct known_key *where;
-	enum known_verdict verdict = knownhosts_check(known, shown->blob, shown->length, &where);
+	enum known_verdict verdict =
+	    knownhosts_check(known, shown->blob, shown->length, &where);
 	if (verdict == KNOWN_MATCH) {
 		log_debug("%s: %s host key %s is in %s line %u", shown->name, shown->family,
 		          shown->fingerprint, where->file, where->line);
@@ -191,20 +196,21 @@ static int decide(struct ssh2 *ssh2, const struct knownhosts *known, const struc
 	case KNOWN_MATCH:
 		break;
 	case KNOWN_IS_REVOKED:
-		return failure_set(failure, FAILURE_HOST_KEY,
-		                   "THE HOST KEY OF %s IS REVOKED: %s line %u forbids the %s key %s. "
-		                   "Nothing was sent. Do not connect before the server's owner has "
-		                   "explained it",
-		                   shown->name, where->file, where->line, shown->family,
-		                   shown->fingerprint);
+		return failure_set(
+		    failure, FAILURE_HOST_KEY,
+		    "THE HOST KEY OF %s IS REVOKED: %s line %u forbids the %s key %s. "
+		    "Nothing was sent. Do not connect before the server's owner has "
+		    "explained it",
+		    shown->name, where->file, where->line, shown->family, shown->fingerprint);
 	case KNOWN_CHANGED:
 		return decide_changed(ssh2, shown, where, failure);
 	case KNOWN_CA_ONLY:
 		ssh2->ssh_may_help = true;
-		return failure_set(failure, FAILURE_HOST_KEY,
-		                   "%s: only a certificate authority is known for this host (%s line "
-		                   "%u), which needs transport=ssh",
-		                   shown->name, where->file, where->line);
+		return failure_set(
+		    failure, FAILURE_HOST_KEY,
+		    "%s: only a certificate authority is known for this host (%s line "
+		    "%u), which needs transport=ssh",
+		    shown->name, where->file, where->line);
 	case KNOWN_OTHER_TYPE:
 	case KNOWN_ABSENT:
 		return decide_unknown(ssh2, shown, where, failure);
@@ -220,8 +226,8 @@ int ssh2_check_host_key(struct ssh2 *ssh2, const struct knownhosts *known,
 	struct shown shown = {0};
 	shown.blob = libssh2_session_hostkey(ssh2->session, &shown.length, &type);
 	if (!shown.blob)
-		return failure_set(failure, FAILURE_PROTOCOL, "%s: the server shows no host key",
-		                   ssh2->peer);
+		return failure_set(failure, FAILURE_PROTOCOL,
+		                   "%s: the server shows no host key", ssh2->peer);
 	shown.family = sshkey_family(shown.blob, shown.length);
 	shown.fingerprint = sshkey_fingerprint(shown.blob, shown.length);
 	shown.name = knownhosts_name(target->hostname, target->port, target->host_key_alias);

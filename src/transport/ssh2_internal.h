@@ -31,6 +31,7 @@ struct ssh2 {
 	size_t rx_at, rx_end;
 	unsigned rx_calls; /* how often libssh2 may ask the socket before it is told EAGAIN */
 	bool rx_eof;       /* the peer has closed */
+	bool disconnected; /* the peer has said goodbye; why is in `words` */
 	int err;           /* errno value of the socket, 0: fine */
 	bool queued;       /* libssh2 may hold channel data that no poll would announce */
 	bool closing;      /* being freed: libssh2 is told that the peer is gone */
@@ -46,7 +47,8 @@ struct ssh2 {
 	/* The first bytes the peer sent, to say what it is when it is no SSH server. */
 	char greeting[SSH2_GREETING_MAX];
 	size_t greeting_length;
-	struct tail words; /* stderr of the server program */
+	struct tail
+	    words; /* stderr of the server program, the words of a disconnecting server */
 
 	/* Only while opening. */
 	uint64_t deadline_ns;
@@ -56,7 +58,7 @@ struct ssh2 {
 	struct ssh2_keyboard keyboard;
 };
 
-/* --- ssh2_stream.c: bytes between libssh2 and the socket ------------------------------- */
+/* --- ssh2_stream.c: bytes between libssh2 and the socket --- */
 
 /* Makes libssh2 use our memory and buffers. 0, or -1 when memory is out. */
 int ssh2_stream_init(struct ssh2 *ssh2);
@@ -76,32 +78,33 @@ int ssh2_wait(struct ssh2 *ssh2, struct failure *failure);
  * Repeats a libssh2 call while it says EAGAIN; the value is its result, or LIBSSH2_ERROR_EAGAIN
  * when waiting failed (and the failure is filled).
  */
-#define SSH2_CALL(ssh2, failure, call)                                                             \
-	__extension__({                                                                            \
-		int ssh2_rc_;                                                                      \
-		do {                                                                               \
-			ssh2_rc_ = (call);                                                         \
-		} while (ssh2_rc_ == LIBSSH2_ERROR_EAGAIN && !ssh2_wait(ssh2, failure));           \
-		ssh2_rc_;                                                                          \
+#define SSH2_CALL(ssh2, failure, call)                                                   \
+	__extension__({                                                                  \
+		int ssh2_rc_;                                                            \
+		do {                                                                     \
+			ssh2_rc_ = (call);                                               \
+		} while (ssh2_rc_ == LIBSSH2_ERROR_EAGAIN && !ssh2_wait(ssh2, failure)); \
+		ssh2_rc_;                                                                \
 	})
 
-/* True when the connection is over, whatever libssh2 called it. */
+/* True when the connection is over, whatever libssh2 calls it. */
 bool ssh2_lost(const struct ssh2 *ssh2);
 
 /* libssh2's text of the last error; "" when there is none. */
 const char *ssh2_message(struct ssh2 *ssh2);
 
-/* --- ssh2_methods.c: algorithms --------------------------------------------------------- */
+/* --- ssh2_methods.c: algorithms --- */
 
 struct knownhosts;
 
 /* Tells libssh2 which algorithms to offer; types of known keys first. 0 or -1. */
-int ssh2_set_methods(struct ssh2 *ssh2, const struct knownhosts *known, struct failure *failure);
+int ssh2_set_methods(struct ssh2 *ssh2, const struct knownhosts *known,
+                     struct failure *failure);
 
 /* True when the libssh2 at hand signs with RSA and SHA-2. */
 bool ssh2_has_rsa_sha2(void);
 
-/* --- ssh2_hostkey.c ---------------------------------------------------------------------- */
+/* --- ssh2_hostkey.c --- */
 
 /* Reads the known_hosts files for the target. 0 or -1. */
 int ssh2_load_known(struct ssh2 *ssh2, struct knownhosts *known, struct failure *failure);
@@ -109,7 +112,7 @@ int ssh2_load_known(struct ssh2 *ssh2, struct knownhosts *known, struct failure 
 int ssh2_check_host_key(struct ssh2 *ssh2, const struct knownhosts *known,
                         struct failure *failure);
 
-/* --- ssh2_auth.c, ssh2_publickey.c -------------------------------------------------------- */
+/* --- ssh2_auth.c, ssh2_publickey.c --- */
 
 /* 0 when the server accepted us. */
 int ssh2_authenticate(struct ssh2 *ssh2, struct failure *failure);

@@ -25,7 +25,8 @@ struct ssh2_block {
 
 static struct ssh2_block *block_of(void *pointer)
 {
-	return (struct ssh2_block *)(void *)((char *)pointer - offsetof(struct ssh2_block, bytes));
+	return (struct ssh2_block *)(void *)((char *)pointer -
+	                                     offsetof(struct ssh2_block, bytes));
 }
 
 /* The smallest class that holds `size`, or SSH2_MEMORY_CLASSES. */
@@ -80,7 +81,8 @@ void ssh2_memory_free(struct ssh2_memory *memory, void *pointer)
 	if (block->next)
 		block->next->link = block->link;
 	size_t class = class_for(block->size);
-	if (class == SSH2_MEMORY_CLASSES || memory->cached_bytes + block->size > CACHED_MAX_BYTES) {
+	if (class == SSH2_MEMORY_CLASSES ||
+	    memory->cached_bytes + block->size > CACHED_MAX_BYTES) {
 		free(block);
 		return;
 	}

@@ -8,8 +8,8 @@
 
 /*
  * What costs the least CPU among what is safe. Names that the libssh2 at hand does not know are
- * left out, so the lists may name what only newer ones have: their AES-GCM and ChaCha20 are slower
- * than CTR with a MAC, and come after it.
+ * left out, so the lists may name what only newer ones have: their AES-GCM and ChaCha20 are
+ * slower than CTR with a MAC, and come after it.
  */
 static const char default_ciphers[] =
     "aes128-ctr,aes256-ctr,aes192-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com,"
@@ -125,7 +125,8 @@ static int offer(struct ssh2 *ssh2, int method, const char *keyword, const char 
                  struct failure *failure)
 {
 	struct supported supported = {0};
-	supported.count = libssh2_session_supported_algs(ssh2->session, method, &supported.names);
+	supported.count =
+	    libssh2_session_supported_algs(ssh2->session, method, &supported.names);
 	struct bytes known = BYTES_INIT;
 	if (supported.count > 0)
 		add_list(&known, list, is_supported, &supported);
@@ -138,8 +139,8 @@ static int offer(struct ssh2 *ssh2, int method, const char *keyword, const char 
 		                     "%s: libssh2 %s knows none of %s %s: use transport=ssh",
 		                     ssh2->peer, libssh2_version(0), keyword, list);
 	} else if (libssh2_session_method_pref(ssh2->session, method, known.data))
-		result = failure_set(failure, FAILURE_INTERNAL, "%s: %s: %s", ssh2->peer, keyword,
-		                     ssh2_message(ssh2));
+		result = failure_set(failure, FAILURE_INTERNAL, "%s: %s: %s", ssh2->peer,
+		                     keyword, ssh2_message(ssh2));
 	if (supported.names)
 		libssh2_free(ssh2->session, supported.names);
 	bytes_release(&known);

@@ -14,6 +14,9 @@
 
 enum { PASSPHRASE_TRIES = 3 };
 
+/* An agent that does not even list its keys in this time is left aside. */
+#define AGENT_LIST_NS (5 * NS_PER_SEC)
+
 /* All keys there are to offer. */
 struct keyring {
 	struct agent agent;
@@ -49,8 +52,8 @@ static void note_skipped(struct ssh2_auth *auth, const char *name, const char *t
 }
 
 /*
- * What became of an offered key. -18 is a refusal before, -19 one after the signature, which may
- * have been a partial success.
+ * What became of an offered key. -18 is a refusal before, -19 one after the signature, which
+ * may have been a partial success.
  */
 static enum ssh2_auth_result judge(struct ssh2_auth *auth, int rc, const char *name)
 {
@@ -71,7 +74,7 @@ static enum ssh2_auth_result judge(struct ssh2_auth *auth, int rc, const char *n
 	return result;
 }
 
-/* --- the agent ----------------------------------------------------------------------------- */
+/* --- the agent --- */
 
 /* For the signature callback. */
 struct signer {
@@ -107,9 +110,9 @@ static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(on_sign)
 	signer->reached = true;
 	if (!signer->key)
 		return -1;
-	int err = agent_sign(signer->agent, signer->key, data, data_len,
-	                     sign_flags(data, data_len), limit_of(signer->ssh2), &signature,
-	                     sig_len);
+	int err =
+	    agent_sign(signer->agent, signer->key, data, data_len, sign_flags(data, data_len),
+	               limit_of(signer->ssh2), &signature, sig_len);
 	if (err) {
 		log_debug("the agent does not sign with %s: %s", signer->key->comment,
 		          strerror(-err));
@@ -129,11 +132,12 @@ static int offer_blob(struct ssh2_auth *auth, struct signer *signer, const uint8
 	struct ssh2 *ssh2 = auth->ssh2;
 	void *abstract = signer;
 	return SSH2_CALL(ssh2, auth->failure,
-	                 libssh2_userauth_publickey(ssh2->session, ssh2->request.target->user, blob,
-	                                            length, on_sign, &abstract));
+	                 libssh2_userauth_publickey(ssh2->session, ssh2->request.target->user,
+	                                            blob, length, on_sign, &abstract));
 }
 
-static enum ssh2_auth_result try_agent_key(struct ssh2_auth *auth, struct keyring *ring, size_t i)
+static enum ssh2_auth_result try_agent_key(struct ssh2_auth *auth, struct keyring *ring,
+                                           size_t i)
 {
 	const struct agent_key *key = &ring->agent.keys[i];
 	char name[160], type[64];
@@ -183,16 +187,17 @@ static enum ssh2_auth_result try_agent(struct ssh2_auth *auth, struct keyring *r
 	return SSH2_AUTH_REFUSED;
 }
 
-/* --- key files ------------------------------------------------------------------------------ */
+/* --- key files --- */
 
-static int offer_file(struct ssh2_auth *auth, const struct keyfile *file, const char *passphrase)
+static int offer_file(struct ssh2_auth *auth, const struct keyfile *file,
+                      const char *passphrase)
 {
 	struct ssh2 *ssh2 = auth->ssh2;
 	const char *user = ssh2->request.target->user;
-	return SSH2_CALL(ssh2, auth->failure,
-	                 libssh2_userauth_publickey_frommemory(ssh2->session, user, strlen(user),
-	                                                       NULL, 0, file->text, file->length,
-	                                                       passphrase));
+	return SSH2_CALL(
+	    ssh2, auth->failure,
+	    libssh2_userauth_publickey_frommemory(ssh2->session, user, strlen(user), NULL, 0,
+	                                          file->text, file->length, passphrase));
 }
 
 /* True for a result of offer_file that is about the file and not about the server. */
@@ -217,8 +222,8 @@ static enum ssh2_auth_result try_plain(struct ssh2_auth *auth, const struct keyf
 }
 
 /*
- * Whether the server would take the key: nobody is asked for the passphrase of one it would not.
- * A key whose public half is unknown must be tried. OK: ask; REFUSED; FATAL.
+ * Whether the server would take the key: nobody is asked for the passphrase of one it would
+ * not. A key whose public half is unknown must be tried. OK: ask; REFUSED; FATAL.
  */
 static enum ssh2_auth_result worth_asking(struct ssh2_auth *auth, const struct keyfile *file)
 {
@@ -286,7 +291,7 @@ static enum ssh2_auth_result try_files(struct ssh2_auth *auth, struct keyring *r
 	return SSH2_AUTH_REFUSED;
 }
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/* --- all of them --- */
 
 static int load_files(struct ssh2_auth *auth, struct keyring *ring)
 {
@@ -313,7 +318,9 @@ static int load_agent(struct ssh2_auth *auth, struct keyring *ring)
 	const char *path = auth->ssh2->request.target->agent_socket;
 	if (!path || !*path)
 		return 0;
-	int err = agent_open(&ring->agent, path, limit_of(auth->ssh2));
+	struct agent_limit limit = limit_of(auth->ssh2);
+	limit.deadline_ns = MIN(limit.deadline_ns, clock_now_ns() + AGENT_LIST_NS);
+	int err = agent_open(&ring->agent, path, limit);
 	if (err && err != -ENOENT)
 		ssh2_auth_note(auth, "agent %s: %s", path, strerror(-err));
 	ring->agent_done = calloc(ring->agent.count + 1, sizeof(*ring->agent_done));

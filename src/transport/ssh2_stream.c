@@ -50,9 +50,10 @@ static void receive(struct ssh2 *ssh2)
 }
 
 /*
- * libssh2 asks until it is told EAGAIN, and queues the packets. One refill for each of our calls
- * keeps that queue short, as the socket keeps the rest. That the peer has closed is also told as
- * EAGAIN: told the truth, libssh2 would throw the queued data away. We see it in rx_eof.
+ * libssh2 asks until it is told EAGAIN, and queues the packets. One refill for each of our
+ * calls keeps that queue short, as the socket keeps the rest. That the peer has closed is also
+ * told as EAGAIN: told the truth, libssh2 would throw the queued data away. We see it in
+ * rx_eof.
  */
 static LIBSSH2_RECV_FUNC(on_recv)
 {
@@ -76,8 +77,8 @@ static LIBSSH2_RECV_FUNC(on_recv)
 
 /*
  * Takes everything: a send that is cut short would make libssh2 insist on finishing that packet
- * before any other, and fail when a window adjustment comes first. What may pile up is bounded by
- * the writer, who stops while much is unsent.
+ * before any other, and fail when a window adjustment comes first. What may pile up is bounded
+ * by the writer, who stops while much is unsent.
  */
 static LIBSSH2_SEND_FUNC(on_send)
 {
@@ -94,22 +95,36 @@ static LIBSSH2_SEND_FUNC(on_send)
 	return (ssize_t)length;
 }
 
+static LIBSSH2_DISCONNECT_FUNC(on_disconnect)
+{
+	struct ssh2 *ssh2 = *abstract;
+	(void)session;
+	(void)language;
+	(void)language_len;
+	ssh2->disconnected = true;
+	if (message_len > 0)
+		tail_add(&ssh2->words, message, (size_t)message_len);
+	log_trace(LOG_SSH, "%s disconnects: reason %d", ssh2->peer, reason);
+}
+
 #if LIBSSH2_VERSION_NUM >= 0x010b01
-#define SET_CALLBACK(session, kind, function)                                                      \
+#define SET_CALLBACK(session, kind, function) \
 	libssh2_session_callback_set2(session, kind, (libssh2_cb_generic *)(function))
 #else
-#define SET_CALLBACK(session, kind, function)                                                      \
+#define SET_CALLBACK(session, kind, function) \
 	libssh2_session_callback_set(session, kind, (void *)(function))
 #endif
 
 int ssh2_stream_init(struct ssh2 *ssh2)
 {
 	ssh2->rx = malloc(SSH2_RX_BYTES);
-	ssh2->session = ssh2->rx ? libssh2_session_init_ex(on_alloc, on_free, on_realloc, ssh2) : NULL;
+	ssh2->session =
+	    ssh2->rx ? libssh2_session_init_ex(on_alloc, on_free, on_realloc, ssh2) : NULL;
 	if (!ssh2->session)
 		return -1;
 	SET_CALLBACK(ssh2->session, LIBSSH2_CALLBACK_RECV, on_recv);
 	SET_CALLBACK(ssh2->session, LIBSSH2_CALLBACK_SEND, on_send);
+	SET_CALLBACK(ssh2->session, LIBSSH2_CALLBACK_DISCONNECT, on_disconnect);
 	libssh2_session_set_blocking(ssh2->session, 0);
 	return 0;
 }
@@ -117,7 +132,8 @@ int ssh2_stream_init(struct ssh2 *ssh2)
 void ssh2_stream_release(struct ssh2 *ssh2)
 {
 	ssh2->closing = true;
-	/* With the peer gone every step ends at once; the bound is for a libssh2 that differs. */
+	/* With the peer gone every step ends at once; the bound is for a libssh2 that differs.
+	 */
 	for (int i = 0; ssh2->session && i < 100; i++)
 		if (libssh2_session_free(ssh2->session) != LIBSSH2_ERROR_EAGAIN)
 			break;
@@ -137,8 +153,8 @@ size_t ssh2_unsent(const struct ssh2 *ssh2)
 void ssh2_flush(struct ssh2 *ssh2)
 {
 	while (ssh2_unsent(ssh2) && !ssh2->err) {
-		ssize_t n = send(ssh2->request.fd, ssh2->tx.data + ssh2->tx_at, ssh2_unsent(ssh2),
-		                 MSG_NOSIGNAL);
+		ssize_t n = send(ssh2->request.fd, ssh2->tx.data + ssh2->tx_at,
+		                 ssh2_unsent(ssh2), MSG_NOSIGNAL);
 		if (n >= 0)
 			ssh2->tx_at += (size_t)n;
 		else if (errno == EAGAIN)
@@ -158,21 +174,25 @@ void ssh2_flush(struct ssh2 *ssh2)
 
 bool ssh2_lost(const struct ssh2 *ssh2)
 {
-	return ssh2->err || (ssh2->rx_eof && ssh2->rx_at == ssh2->rx_end);
+	return ssh2->err || ssh2->disconnected || (ssh2->rx_eof && ssh2->rx_at == ssh2->rx_end);
 }
 
 int ssh2_wait(struct ssh2 *ssh2, struct failure *failure)
 {
 	ssh2_flush(ssh2);
-	if (ssh2_lost(ssh2))
-		return failure_set(failure, FAILURE_UNREACHABLE, "%s: %s", ssh2->peer,
+	if (ssh2_lost(ssh2)) {
+		const char *words = tail_text(&ssh2->words);
+		return failure_set(failure, FAILURE_UNREACHABLE, "%s: %s%s%.300s", ssh2->peer,
 		                   ssh2->err ? strerror(ssh2->err)
-		                             : "the server closed the connection");
+		                             : "the server closed the connection",
+		                   *words ? ": " : "", words);
+	}
 	if (ssh2->request.cancel && *ssh2->request.cancel)
 		return failure_set(failure, FAILURE_UNREACHABLE, "%s: given up", ssh2->peer);
 	uint64_t now = clock_now_ns();
 	if (now >= ssh2->deadline_ns)
-		return failure_set(failure, FAILURE_UNREACHABLE, "%s: the server does not go on: "
+		return failure_set(failure, FAILURE_UNREACHABLE,
+		                   "%s: the server does not go on: "
 		                   "no answer in time",
 		                   ssh2->peer);
 	struct pollfd fd = {.fd = ssh2->request.fd,

@@ -73,11 +73,10 @@ struct ssh_target {
 	char needs_ssh[128];
 
 	/* for the child */
-	char **ssh_command;         /* argv prefix, NULL-terminated; default {"ssh"} */
-	char *config_file;          /* -F, or NULL */
-	char **ssh_options;         /* "Keyword=value" for -o, NULL-terminated */
-	bool connect_timeout_given; /* by option or ssh_config: the child is not given ours */
-	char *sftp_server;          /* subsystem name or server path, NULL: subsystem "sftp" */
+	char **ssh_command; /* argv prefix, NULL-terminated; default {"ssh"} */
+	char *config_file;  /* -F, or NULL */
+	char **ssh_options; /* "Keyword=value" for -o, NULL-terminated */
+	char *sftp_server;  /* subsystem name or server path, NULL: subsystem "sftp" */
 	unsigned direct_port;
 
 	struct ssh_prompter *prompter;

@@ -12,15 +12,18 @@ static const struct rule {
 	const char *hint;
 } rules[] = {
     {"REVOKED HOST KEY DETECTED", FAILURE_HOST_KEY,
-     "the server's host key is marked as revoked: do not connect before its owner has explained it"},
+     "the server's host key is marked as revoked: do not connect before its owner has "
+     "explained it"},
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", FAILURE_HOST_KEY,
      "the host key has changed: somebody may be intercepting the connection, or the server was "
      "reinstalled; check the new fingerprint with its owner, then remove the old key with "
      "ssh-keygen -R"},
     {"Host key verification failed", FAILURE_HOST_KEY,
-     "connect once with ssh to check and accept the key, or give -o StrictHostKeyChecking=accept-new"},
+     "connect once with ssh to check and accept the key, or give -o "
+     "StrictHostKeyChecking=accept-new"},
     {"host key is known for", FAILURE_HOST_KEY,
-     "connect once with ssh to check and accept the key, or give -o StrictHostKeyChecking=accept-new"},
+     "connect once with ssh to check and accept the key, or give -o "
+     "StrictHostKeyChecking=accept-new"},
     {"Bad configuration option", FAILURE_USAGE, "check the -o options and ssh_config"},
     {"Bad owner or permissions", FAILURE_USAGE, "ssh refuses that file: chmod go-w it"},
     {"Bad SSH2 cipher spec", FAILURE_USAGE, "check Ciphers"},
@@ -37,7 +40,8 @@ static const struct rule {
      "the server offers only algorithms that ssh no longer uses by default: allow one with -o "
      "HostKeyAlgorithms=+..., -o KexAlgorithms=+... or -o Ciphers=+..."},
     {"subsystem request failed", FAILURE_PROTOCOL,
-     "the server has no SFTP subsystem: enable it there (dropbear needs OpenSSH's sftp-server), or "
+     "the server has no SFTP subsystem: enable it there (dropbear needs OpenSSH's "
+     "sftp-server), or "
      "name the server program with -o sftp_server=/path/of/sftp-server"},
     {"Cannot execute command-line and remote command", FAILURE_PROTOCOL,
      "RemoteCommand is set for this host: give -o RemoteCommand=none"},
@@ -49,7 +53,8 @@ static const struct rule {
     {"Timeout, server", FAILURE_UNREACHABLE, "the connection was lost"},
     {"No route to host", FAILURE_UNREACHABLE, "check the network"},
     {"Network is unreachable", FAILURE_UNREACHABLE, "check the network"},
-    {"Exceeded MaxStartups", FAILURE_TOO_MANY, "the server limits new connections (MaxStartups)"},
+    {"Exceeded MaxStartups", FAILURE_TOO_MANY,
+     "the server limits new connections (MaxStartups)"},
     {"Not allowed at this time", FAILURE_TOO_MANY,
      "the server refuses this address for a while (PerSourcePenalties)"},
     {"Session open refused by peer", FAILURE_TOO_MANY,
@@ -64,7 +69,8 @@ static const struct rule {
     {"No such file or directory", FAILURE_PROTOCOL, "check -o sftp_server="},
 };
 
-/* The line of `text` in which `at` lies, without blanks around it, as printf's %.*s wants it. */
+/* The line of `text` in which `at` lies, without blanks around it, as printf's %.*s wants it.
+ */
 static const char *line_at(const char *text, const char *at, int *length)
 {
 	const char *start = at;
@@ -87,15 +93,16 @@ static void explain_silence(const char *host, int exit_status, struct failure *f
 	if (exit_status < 0)
 		failure_set(failure, FAILURE_UNREACHABLE, "%s: no answer in time", host);
 	else if (exit_status > 256)
-		failure_set(failure, FAILURE_UNREACHABLE, "%s: ssh was killed by signal %d", host,
-		            exit_status - 256);
+		failure_set(failure, FAILURE_UNREACHABLE, "%s: ssh was killed by signal %d",
+		            host, exit_status - 256);
 	else if (exit_status == 255)
 		failure_set(failure, FAILURE_UNREACHABLE,
 		            "%s: ssh failed without a word (try ssh by hand)", host);
 	else
-		failure_set(failure, FAILURE_PROTOCOL,
-		            "%s: the SFTP server ended at once with exit status %d (try sftp by hand)",
-		            host, exit_status);
+		failure_set(
+		    failure, FAILURE_PROTOCOL,
+		    "%s: the SFTP server ended at once with exit status %d (try sftp by hand)",
+		    host, exit_status);
 }
 
 void ssh_words_explain(const char *host, const char *words, int exit_status,
@@ -106,7 +113,8 @@ void ssh_words_explain(const char *host, const char *words, int exit_status,
 		const char *at = strstr(words, rules[i].needle);
 		if (!at)
 			continue;
-		/* The line that names file and line of the known key says more than the banner. */
+		/* The line that names file and line of the known key says more than the banner.
+		 */
 		const char *offending = strstr(words, "Offending ");
 		if (rules[i].kind == FAILURE_HOST_KEY && offending)
 			at = offending;
@@ -121,6 +129,6 @@ void ssh_words_explain(const char *host, const char *words, int exit_status,
 	}
 	const char *line = last_line(words, &length);
 	bool by_ssh = exit_status == 255 || exit_status < 0;
-	failure_set(failure, by_ssh ? FAILURE_UNREACHABLE : FAILURE_PROTOCOL, "%s: %.*s", host, length,
-	            line);
+	failure_set(failure, by_ssh ? FAILURE_UNREACHABLE : FAILURE_PROTOCOL, "%s: %.*s", host,
+	            length, line);
 }

@@ -29,7 +29,8 @@ uint8_t ssh_cursor_byte(struct ssh_cursor *cursor)
 uint32_t ssh_cursor_u32(struct ssh_cursor *cursor)
 {
 	const uint8_t *at = take(cursor, 4);
-	return at ? (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3] : 0;
+	return at ? (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]
+	          : 0;
 }
 
 const uint8_t *ssh_cursor_string(struct ssh_cursor *cursor, size_t *length)
@@ -59,9 +60,8 @@ const char *sshkey_family(const void *blob, size_t blob_length)
 	static const struct {
 		const char *prefix, *family;
 	} families[] = {
-	    {"ssh-ed25519", "ED25519"},  {"ecdsa-", "ECDSA"},
-	    {"ssh-rsa", "RSA"},          {"ssh-dss", "DSA"},
-	    {"sk-ssh-", "ED25519-SK"},   {"sk-ecdsa-", "ECDSA-SK"},
+	    {"ssh-ed25519", "ED25519"}, {"ecdsa-", "ECDSA"},       {"ssh-rsa", "RSA"},
+	    {"ssh-dss", "DSA"},         {"sk-ssh-", "ED25519-SK"}, {"sk-ecdsa-", "ECDSA-SK"},
 	};
 	size_t length;
 	const char *type = sshkey_type(blob, blob_length, &length);

@@ -55,11 +55,11 @@ static char *url_of(const char *host, unsigned port)
 	if (!*host || (zone && !strchr(host, ':')))
 		return NULL;
 	if (zone)
-		length = asprintf(&url, "http://[%.*s%%25%s]:%u", (int)(zone - host), host, zone + 1,
-		                  port);
+		length = asprintf(&url, "http://[%.*s%%25%s]:%u", (int)(zone - host), host,
+		                  zone + 1, port);
 	else
-		length = asprintf(&url, strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u", host,
-		                  port);
+		length = asprintf(&url, strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u",
+		                  host, port);
 	return length < 0 ? NULL : url;
 }
 
@@ -130,11 +130,11 @@ static int explain(const struct dial *dial, CURLcode result, struct failure *fai
 		break;
 	}
 	curl_easy_getinfo(dial->easy, CURLINFO_OS_ERRNO, &os_error);
-	const char *detail = os_error      ? strerror((int)os_error)
+	const char *detail = os_error        ? strerror((int)os_error)
 	                     : *dial->detail ? dial->detail
 	                                     : curl_easy_strerror(result);
-	return failure_set(failure, FAILURE_UNREACHABLE, "%s port %u: %s", dial->host, dial->port,
-	                   detail);
+	return failure_set(failure, FAILURE_UNREACHABLE, "%s port %u: %s", dial->host,
+	                   dial->port, detail);
 }
 
 static int dial_run(struct dial *dial, uint64_t deadline_ns, const _Atomic bool *cancel,
@@ -149,8 +149,8 @@ static int dial_run(struct dial *dial, uint64_t deadline_ns, const _Atomic bool 
 		if (code == CURLM_OK)
 			code = curl_multi_poll(dial->multi, NULL, 0, SLICE_MS, NULL);
 		if (code != CURLM_OK)
-			return failure_set(failure, FAILURE_INTERNAL, "%s port %u: %s", dial->host,
-			                   dial->port, curl_multi_strerror(code));
+			return failure_set(failure, FAILURE_INTERNAL, "%s port %u: %s",
+			                   dial->host, dial->port, curl_multi_strerror(code));
 		if (cancel && *cancel)
 			return failure_set(failure, FAILURE_UNREACHABLE, "%s port %u: given up",
 			                   dial->host, dial->port);
@@ -172,15 +172,17 @@ static uint64_t handshake_ns(int fd, CURL *easy)
 	return connect_us > lookup_us ? (uint64_t)(connect_us - lookup_us) * NS_PER_US : 0;
 }
 
-static int take_socket(struct dial *dial, int *fd, uint64_t *connect_ns, struct failure *failure)
+static int take_socket(struct dial *dial, int *fd, uint64_t *connect_ns,
+                       struct failure *failure)
 {
 	curl_socket_t socket = CURL_SOCKET_BAD;
 	curl_easy_getinfo(dial->easy, CURLINFO_ACTIVESOCKET, &socket);
 	*fd = socket == CURL_SOCKET_BAD ? -1 : fcntl(socket, F_DUPFD_CLOEXEC, 3);
 	if (*fd < 0)
-		return failure_set(failure, FAILURE_INTERNAL, "%s port %u: cannot take the socket: %s",
-		                   dial->host, dial->port,
-		                   socket == CURL_SOCKET_BAD ? "libcurl has none" : strerror(errno));
+		return failure_set(
+		    failure, FAILURE_INTERNAL, "%s port %u: cannot take the socket: %s",
+		    dial->host, dial->port,
+		    socket == CURL_SOCKET_BAD ? "libcurl has none" : strerror(errno));
 	/* curl sets both by itself today; the transports rely on them. */
 	int one = 1, flags = fcntl(*fd, F_GETFL);
 	setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -200,7 +202,8 @@ int tcp_connect(const char *host, unsigned port, unsigned family, uint64_t deadl
 	pthread_once(&curl_once, init_curl);
 	uint64_t now = clock_now_ns();
 	struct dial dial = {.host = host, .port = port};
-	long timeout_ms = deadline_ns > now ? (long)MIN((deadline_ns - now) / NS_PER_MS, 3600000) : 0;
+	long timeout_ms =
+	    deadline_ns > now ? (long)MIN((deadline_ns - now) / NS_PER_MS, 3600000) : 0;
 	int result = -1;
 	if (!dial_start(&dial, url, family, MAX(timeout_ms, 1)))
 		failure_set(failure, FAILURE_INTERNAL, "out of memory");

@@ -12,8 +12,8 @@
 
 /*
  * Blocks until connected, `deadline_ns` (monotonic) or *cancel (looked at every 100 ms). 0 and
- * *fd, a non-blocking CLOEXEC socket with TCP_NODELAY that is the caller's, and *connect_ns, the
- * round trip of the TCP handshake; or -1 and the failure. `family` is AF_UNSPEC, AF_INET or
+ * *fd, a non-blocking CLOEXEC socket with TCP_NODELAY that is the caller's, and *connect_ns,
+ * the round trip of the TCP handshake; or -1 and the failure. `family` is AF_UNSPEC, AF_INET or
  * AF_INET6. Proxies in the environment are not used. Any thread.
  */
 int tcp_connect(const char *host, unsigned port, unsigned family, uint64_t deadline_ns,

@@ -8,7 +8,9 @@ void transport_explain(struct transport *transport, struct failure *failure)
 		transport->ops->explain(transport, failure);
 		return;
 	}
-	const char *words = transport->ops->last_words ? transport->ops->last_words(transport) : "";
-	failure_set(failure, FAILURE_UNREACHABLE, "the connection ended before the server answered%s%s",
-	            *words ? ": " : "", words);
+	const char *words =
+	    transport->ops->last_words ? transport->ops->last_words(transport) : "";
+	failure_set(failure, FAILURE_UNREACHABLE,
+	            "the connection ended before the server answered%s%s", *words ? ": " : "",
+	            words);
 }

@@ -1,3 +1,4 @@
+/* What is known of files: keeping, showing and asking for attributes. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,6 +18,16 @@ void answer_begin(struct vfs *vfs, struct answer *answer, const struct node *nod
 }
 
 /* ---- what is known ---- */
+
+mode_t attr_kind(const struct remote_attr *attr)
+{
+	static const mode_t kinds[] = {S_IFREG,  S_IFDIR, S_IFLNK, S_IFIFO,
+	                               S_IFSOCK, S_IFCHR, S_IFBLK};
+	for (size_t i = 0; attr->valid & ATTR_MODE && i < ARRAY_LEN(kinds); i++)
+		if ((attr->mode & S_IFMT) == kinds[i])
+			return kinds[i];
+	return 0;
+}
 
 static bool times_equal(const struct timespec *a, const struct timespec *b)
 {
@@ -198,16 +209,26 @@ int attr_show(struct vfs *vfs, struct node *node, struct stat *st)
 	node->shown_size = size;
 	node->shown_mtime = attr->mtime;
 	st->st_size = (off_t)MIN(size, (uint64_t)INT64_MAX);
-	st->st_blocks = (st->st_size + 511) / 512;
+	st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);
 	st->st_atim = attr->atime;
 	st->st_mtim = attr->mtime;
 	st->st_ctim = attr->mtime;
+	node->told = true;
+	node->told_size = (uint64_t)st->st_size;
+	node->told_mtime = st->st_mtim;
 	if (!(attr->valid & ATTR_OWNER)) {
 		st->st_uid = vfs->config.set_uid ? vfs->config.uid : vfs->config.local_uid;
 		st->st_gid = vfs->config.set_gid ? vfs->config.gid : vfs->config.local_gid;
 		return 0;
 	}
 	return ids_show(vfs->ids, attr->uid, attr->gid, &st->st_uid, &st->st_gid);
+}
+
+bool attr_is_news(const struct node *node, const struct remote_attr *attr)
+{
+	return node->told &&
+	       ((attr->valid & ATTR_SIZE && attr->size != node->told_size) ||
+	        (attr->valid & ATTR_TIMES && !times_equal(&attr->mtime, &node->told_mtime)));
 }
 
 /* ---- asking ---- */
@@ -327,6 +348,17 @@ static int kind_changed(struct vfs *vfs, struct node *node)
 	return -ESTALE;
 }
 
+void attr_vanished(struct vfs *vfs, struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	node->attr_asked_ns = 0;
+	list_for_each (link, &node->names) {
+		struct dentry *dentry = list_entry(link, struct dentry, of_node);
+		dentry->seen_ns = 0;
+		dircache_drop(vfs, dentry->parent);
+	}
+}
+
 static bool is_fresh(struct vfs *vfs, const struct node *node)
 {
 	NODES_SCOPE(&vfs->nodes);
@@ -344,9 +376,11 @@ int attr_refresh(struct vfs *vfs, struct node *node, struct vfs_file *file, bool
 		struct answer answer;
 		if (!err)
 			err = attr_fetch(vfs, node, file, &answer);
+		if (err == -ENOENT)
+			attr_vanished(vfs, node);
 		if (err)
 			return err;
-		mode_t kind = answer.attr.valid & ATTR_MODE ? answer.attr.mode & S_IFMT : 0;
+		mode_t kind = attr_kind(&answer.attr);
 		if (kind && kind != node->kind)
 			return kind_changed(vfs, node);
 		nodes_lock(&vfs->nodes);
@@ -358,81 +392,5 @@ int attr_refresh(struct vfs *vfs, struct node *node, struct vfs_file *file, bool
 		}
 	}
 	/* Someone writes faster than the server answers: what is known is not kept. */
-	return 0;
-}
-
-/* ---- the operations ---- */
-
-int vfs_getattr(struct vfs *vfs, struct node *node, struct vfs_file *file, struct stat *st,
-                uint64_t *valid_ns)
-{
-	count(&vfs->counters.getattrs);
-	attr_learn_login(vfs);
-	int err = attr_refresh(vfs, node, file, false);
-	if (err)
-		return err;
-	NODES_SCOPE(&vfs->nodes);
-	*valid_ns = attr_left(vfs, node, clock_now_ns());
-	return attr_show(vfs, node, st);
-}
-
-int vfs_access(struct vfs *vfs, struct node *node, int mask)
-{
-	struct stat st;
-	uint64_t valid_ns;
-	int err = vfs_getattr(vfs, node, NULL, &st, &valid_ns);
-	nodes_lock(&vfs->nodes);
-	node->shown = false; /* the kernel gets only the verdict */
-	nodes_unlock(&vfs->nodes);
-	if (err || mask == F_OK)
-		return err;
-	if ((mask & X_OK) && !S_ISDIR(st.st_mode) && !(st.st_mode & 0111))
-		return -EACCES;
-	NODES_SCOPE(&vfs->nodes);
-	/* Only the login's own files are decided by bits: of others' the server knows more. */
-	if (!(node->attr.valid & ATTR_OWNER) || !(node->attr.valid & ATTR_MODE) ||
-	    !ids_is_login(vfs->ids, node->attr.uid))
-		return 0;
-	unsigned granted = (node->attr.mode >> 6) & 7;
-	return ((unsigned)mask & 7 & ~granted) ? -EACCES : 0;
-}
-
-/* What to show of a server that does not tell: plenty of everything. */
-static const struct remote_statfs untold = {.bsize = 4096,
-                                            .frsize = 4096,
-                                            .blocks = UINT64_C(1) << 28,
-                                            .bfree = UINT64_C(1) << 28,
-                                            .bavail = UINT64_C(1) << 28,
-                                            .files = 1000000000,
-                                            .ffree = 1000000000,
-                                            .favail = 1000000000,
-                                            .namemax = NAME_LENGTH_MAX};
-
-int vfs_statfs(struct vfs *vfs, struct node *node, struct statvfs *out)
-{
-	PATH_TRY at = {0};
-	struct remote_statfs fs;
-	int err;
-	do {
-		err = path_of(vfs, &at, node, NULL);
-		if (err == -ENOENT) /* unlinked: the root's file system is the best guess */
-			err = path_of(vfs, &at, vfs->nodes.root, NULL);
-		if (!err)
-			err = remote_statfs(vfs->remote, at.path, &fs);
-	} while (path_again(vfs, &at, err));
-	if (err == -EOPNOTSUPP)
-		fs = untold;
-	else if (err)
-		return err;
-	memset(out, 0, sizeof(*out));
-	out->f_bsize = fs.bsize ? fs.bsize : untold.bsize;
-	out->f_frsize = fs.frsize ? fs.frsize : out->f_bsize;
-	out->f_blocks = fs.blocks;
-	out->f_bfree = fs.bfree;
-	out->f_bavail = fs.bavail;
-	out->f_files = fs.files;
-	out->f_ffree = fs.ffree;
-	out->f_favail = fs.favail;
-	out->f_namemax = MIN(fs.namemax ? fs.namemax : untold.namemax, untold.namemax);
 	return 0;
 }

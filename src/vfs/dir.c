@@ -7,6 +7,7 @@
 
 struct vfs_dir {
 	struct node *node;       /* one reference */
+	struct list_node of_all; /* in vfs->open_dirs */
 	pthread_mutex_t lock;    /* protects the fields below, over a whole readdir */
 	struct listing *listing; /* one reference, one user */
 	struct listing_reader reader;
@@ -96,6 +97,7 @@ int vfs_opendir(struct vfs *vfs, struct node *node, struct vfs_dir **result, boo
 	pthread_mutex_init(&dir->lock, NULL);
 	nodes_lock(&vfs->nodes);
 	node_hold(node);
+	list_push_back(&vfs->open_dirs, &dir->of_all);
 	*keep_cache = listing_is_complete(dir->listing) &&
 	              node->kernel_listing == listing_version(dir->listing);
 	nodes_unlock(&vfs->nodes);
@@ -108,10 +110,17 @@ void vfs_releasedir(struct vfs *vfs, struct vfs_dir *dir)
 	leave_listing(vfs, dir->node, dir->listing);
 	listing_reader_release(&dir->reader);
 	nodes_lock(&vfs->nodes);
+	list_remove(&dir->of_all);
 	node_drop(&vfs->nodes, dir->node);
 	nodes_unlock(&vfs->nodes);
 	pthread_mutex_destroy(&dir->lock);
 	free(dir);
+}
+
+void dirs_release_all(struct vfs *vfs)
+{
+	while (!list_empty(&vfs->open_dirs))
+		vfs_releasedir(vfs, list_entry(vfs->open_dirs.next, struct vfs_dir, of_all));
 }
 
 /* rewinddir: the directory is read as it is now. */
@@ -174,9 +183,9 @@ static void name_only(struct vfs *vfs, struct node *parent, const struct listing
 	}
 	entry->st.st_ino =
 	    inodes_peek(&vfs->nodes.inodes, parent->ino, record->name, record->length);
-	if (record->attr.valid & ATTR_MODE &&
-	    !(vfs->config.follow_symlinks && S_ISLNK(record->attr.mode)))
-		entry->st.st_mode = record->attr.mode & S_IFMT;
+	mode_t kind = attr_kind(&record->attr);
+	if (!vfs->config.follow_symlinks || !S_ISLNK(kind))
+		entry->st.st_mode = kind;
 }
 
 static int give_record(struct vfs *vfs, struct vfs_dir *dir, struct sink *sink,

@@ -6,7 +6,7 @@
 
 static mode_t kind_of(const struct answer *answer, mode_t otherwise)
 {
-	mode_t kind = answer->attr.valid & ATTR_MODE ? answer->attr.mode & S_IFMT : 0;
+	mode_t kind = attr_kind(&answer->attr);
 	return kind ? kind : otherwise;
 }
 
@@ -19,12 +19,14 @@ static struct dentry *take_dentry(struct vfs *vfs, struct node *parent, const ch
 	if (dentry && dentry->node && dentry->node->kind == kind_of(answer, dentry->node->kind))
 		return dentry;
 	/* It was a negative entry, or somebody has put a file of another kind in its place. */
+	uint64_t changed = dentry ? dentry->changed : 0;
 	if (dentry)
 		dentry_detach(nodes, dentry);
 	struct node *node = node_make(nodes, parent, name, length, kind_of(answer, S_IFREG));
 	if (!node)
 		return NULL;
 	dentry = dentry_find(nodes, parent, name, length);
+	dentry->changed = changed;
 	/* The lookup that the caller counts keeps it from here on. */
 	node->refs--;
 	return dentry;
@@ -63,18 +65,24 @@ static int enter_checked(struct vfs *vfs, struct node *node, uint64_t seen_ns,
 	return err;
 }
 
+/* False when we have made the name or taken it away since the server was asked about it. */
+static bool answer_is_current(const struct vfs *vfs, const struct node *parent,
+                              const char *name, size_t length, const struct answer *answer)
+{
+	const struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
+	return (dentry ? dentry->changed : parent->names_forgotten) <= answer->stamp;
+}
+
 int entry_enter(struct vfs *vfs, struct node *parent, const char *name, size_t length,
                 const struct answer *answer, struct vfs_entry *entry)
 {
 	memset(entry, 0, sizeof(*entry));
 	nodes_lock(&vfs->nodes);
-	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
-	bool known = dentry && dentry->node;
-	if (!known && parent->names_changed > answer->stamp) {
+	if (!answer_is_current(vfs, parent, name, length, answer)) {
 		nodes_unlock(&vfs->nodes);
 		return ENTRY_AGAIN;
 	}
-	dentry = take_dentry(vfs, parent, name, length, answer);
+	struct dentry *dentry = take_dentry(vfs, parent, name, length, answer);
 	if (!dentry) {
 		nodes_unlock(&vfs->nodes);
 		return -ENOMEM;
@@ -87,16 +95,24 @@ int entry_enter(struct vfs *vfs, struct node *parent, const char *name, size_t l
 	return enter_checked(vfs, node, seen_ns, answer, stored, entry);
 }
 
+/*
+ * Adds a negative entry. One with valid_ns 0 answers nobody, but remembers that we changed the
+ * name (`changed`), so that answers on their way are known to be old.
+ */
 static void add_negative(struct vfs *vfs, struct node *parent, const char *name, size_t length,
-                         uint64_t asked_ns, uint64_t valid_ns)
+                         uint64_t valid_ns, uint64_t changed)
 {
-	struct dentry *dentry = valid_ns ? dentry_new(name, length) : NULL;
-	if (!dentry) /* a cache may do without */
-		return;
-	dentry->seen_ns = asked_ns;
-	dentry->valid_ns = valid_ns;
-	if (!dentry_attach(&vfs->nodes, dentry, parent, NULL))
+	struct dentry *dentry = dentry_new(name, length);
+	if (dentry) {
+		dentry->seen_ns = clock_now_ns();
+		dentry->valid_ns = valid_ns;
+		dentry->changed = changed;
+		if (dentry_attach(&vfs->nodes, dentry, parent, NULL))
+			return;
 		free(dentry);
+	}
+	/* Without memory all answers about names that are not known are taken for old. */
+	parent->names_forgotten = MAX(parent->names_forgotten, changed);
 }
 
 void entry_enter_negative(struct vfs *vfs, struct node *parent, const char *name, size_t length,
@@ -104,14 +120,16 @@ void entry_enter_negative(struct vfs *vfs, struct node *parent, const char *name
 {
 	memset(entry, 0, sizeof(*entry));
 	NODES_SCOPE(&vfs->nodes);
-	if (parent->names_changed > answer->stamp)
+	if (!answer_is_current(vfs, parent, name, length, answer))
 		return;
 	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
+	uint64_t changed = dentry ? dentry->changed : 0;
 	if (dentry)
 		dentry_detach(&vfs->nodes, dentry);
 	entry->entry_valid_ns =
 	    timeout_left(answer->asked_ns, negative_timeout(vfs), clock_now_ns());
-	add_negative(vfs, parent, name, length, answer->asked_ns, negative_timeout(vfs));
+	if (entry->entry_valid_ns)
+		add_negative(vfs, parent, name, length, entry->entry_valid_ns, changed);
 }
 
 int entry_ask(struct vfs *vfs, struct node *parent, const char *name, struct answer *answer)
@@ -165,24 +183,29 @@ void answer_expire(struct answer *answer)
 void names_added(struct vfs *vfs, struct node *parent, const char *name, size_t length)
 {
 	attr_changed(vfs, parent);
-	parent->names_changed = nodes_stamp(&vfs->nodes);
+	uint64_t stamp = parent->names_changed = nodes_stamp(&vfs->nodes);
 	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
-	if (dentry && !dentry->node)
-		dentry_detach(&vfs->nodes, dentry);
-	if (parent->listing &&
-	    !listing_patch_add(parent->listing, name, length, parent->names_changed))
+	if (dentry && dentry->node) {
+		dentry->changed = stamp;
+	} else {
+		if (dentry)
+			dentry_detach(&vfs->nodes, dentry);
+		add_negative(vfs, parent, name, length, 0, stamp);
+	}
+	if (parent->listing && !listing_patch_add(parent->listing, name, length, stamp))
 		dircache_drop(vfs, parent);
 }
 
 void names_removed(struct vfs *vfs, struct node *parent, const char *name, size_t length)
 {
 	attr_changed(vfs, parent);
-	parent->names_changed = nodes_stamp(&vfs->nodes);
-	if (parent->listing &&
-	    !listing_patch_remove(parent->listing, name, length, parent->names_changed))
+	uint64_t stamp = parent->names_changed = nodes_stamp(&vfs->nodes);
+	if (parent->listing && !listing_patch_remove(parent->listing, name, length, stamp))
 		dircache_drop(vfs, parent);
-	if (!dentry_find(&vfs->nodes, parent, name, length))
-		add_negative(vfs, parent, name, length, clock_now_ns(), negative_timeout(vfs));
+	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
+	if (dentry)
+		dentry_detach(&vfs->nodes, dentry);
+	add_negative(vfs, parent, name, length, negative_timeout(vfs), stamp);
 }
 
 void name_unlinked(struct vfs *vfs, struct dentry *dentry)
@@ -200,6 +223,8 @@ void name_unlinked(struct vfs *vfs, struct dentry *dentry)
 	if (node_is_unlinked(&vfs->nodes, node)) {
 		files_set_unlinked(node);
 		dircache_drop(vfs, node);
+	} else {
+		files_moved(vfs, node); /* it may be open by the name that went */
 	}
 	names_removed(vfs, parent, name, length);
 	node_drop(&vfs->nodes, node);
@@ -222,13 +247,10 @@ void name_uncertain(struct vfs *vfs, struct node *parent, const char *name, int 
 	if (error_is_harmless(err))
 		return;
 	nodes_lock(&vfs->nodes);
-	attr_changed(vfs, parent);
-	parent->names_changed = nodes_stamp(&vfs->nodes);
+	names_added(vfs, parent, name, strlen(name)); /* if only perhaps */
 	dircache_drop(vfs, parent);
 	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
-	if (dentry && !dentry->node) {
-		dentry_detach(&vfs->nodes, dentry);
-	} else if (dentry) {
+	if (dentry && dentry->node) {
 		dentry->seen_ns = 0;
 		attr_changed(vfs, dentry->node);
 	}

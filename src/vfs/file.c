@@ -119,6 +119,20 @@ static unsigned open_flags_of(int flags)
 	return open_flags;
 }
 
+/* A rename or unlink while the file was being opened has not reached it. */
+static void catch_up(struct vfs *vfs, struct node *node, struct remote_file *file)
+{
+	CLEANUP_FREE char *path = NULL;
+	CLEANUP_FREE char *opened = remote_file_path(file);
+	int err = node_path(&vfs->nodes, node, NULL, &path);
+	if (err == -ENOENT)
+		remote_file_set_unlinked(file);
+	else if (err || !opened || (strcmp(path, opened) != 0 && remote_file_moved(file, path)))
+		log_warn(
+		    "out of memory: an open file may not be found again under its new name "
+		    "when the connection is lost");
+}
+
 /* Takes over the reference to `remote_file`, also when memory is out. */
 static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
                                  struct remote_file *remote_file, unsigned access)
@@ -138,6 +152,7 @@ static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
 	node_hold(node);
 	list_push_back(&node->files, &file->of_node);
 	list_push_back(&vfs->open_files, &file->of_all);
+	catch_up(vfs, node, remote_file);
 	return file;
 }
 
@@ -164,6 +179,7 @@ static void opened(struct vfs *vfs, struct vfs_file *file, const struct answer *
 	nodes_lock(&vfs->nodes);
 	info->file = file;
 	info->direct_io = vfs->config.direct_io;
+	info->attr_changed = !truncated && attr_is_news(node, &answer->attr);
 	info->keep_cache = vfs->config.kernel_cache || (same && !node->pages_stale);
 	info->attr_changed = attr_differs_from_shown(node);
 	/* Without keep_cache the kernel drops its pages now. */
@@ -224,6 +240,8 @@ int vfs_open(struct vfs *vfs, struct node *node, int flags, struct vfs_open_info
 	} else {
 		err = open_path(vfs, node, NULL, open_flags, 0, &answer, &remote_file);
 	}
+	if (err == -ENOENT)
+		attr_vanished(vfs, node);
 	if (err)
 		return err;
 	struct vfs_file *file = file_new(vfs, node, remote_file, access_of(flags));
@@ -255,7 +273,7 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 	answer.stamp = vfs->nodes.stamp;
 	nodes_unlock(&vfs->nodes);
 	err = entry_enter(vfs, parent, name, strlen(name), &answer, entry);
-	if (err == ENTRY_AGAIN) /* changes of other names of the directory */
+	if (err == ENTRY_AGAIN) /* somebody has removed it already */
 		err = entry_enter_new(vfs, parent, name, entry);
 	if (err) {
 		remote_file_unref(remote_file);

@@ -37,6 +37,7 @@ struct vfs {
 	struct list_node listings;
 	size_t listings_bytes;
 	struct list_node open_files; /* struct vfs_file; protected by nodes.lock */
+	struct list_node open_dirs;  /* struct vfs_dir; protected by nodes.lock */
 
 	struct vfs_counters counters;
 };
@@ -120,6 +121,11 @@ int attr_show(struct vfs *vfs, struct node *node, struct stat *st);
 /* True unless the last attr_show() told the present size and mtime. Lock held. */
 bool attr_differs_from_shown(const struct node *node);
 bool attr_is_dirty(const struct node *node);
+/* The file's kind, an S_IFMT value that the kernel takes; 0 when the server did not tell one.
+ */
+mode_t attr_kind(const struct remote_attr *attr);
+/* True when the kernel was last shown another size or mtime. */
+bool attr_is_news(const struct node *node, const struct remote_attr *attr);
 
 /* Tells io of the version on the server. True when the cached data is still right. */
 bool attr_data_check(struct vfs *vfs, struct node *node, const struct answer *answer);
@@ -129,6 +135,8 @@ int attr_fetch(struct vfs *vfs, struct node *node, struct vfs_file *file,
                struct answer *answer);
 /* Makes the node's attributes fresh: asks unless they are. */
 int attr_refresh(struct vfs *vfs, struct node *node, struct vfs_file *file, bool force);
+/* The server does not know the file by its names any more: they are to be looked up anew. */
+void attr_vanished(struct vfs *vfs, struct node *node);
 /* lstat or, with follow_symlinks, stat; the type is always filled in. */
 int attr_ask(struct vfs *vfs, const char *path, struct remote_attr *attr);
 /* idmap=user: finds the login's remote ids out, once. */
@@ -139,7 +147,7 @@ void attr_learn_login(struct vfs *vfs);
 enum { ENTRY_AGAIN = 1 };
 /*
  * Enters what the server told of a name and counts a lookup for the kernel. 0 or -errno;
- * ENTRY_AGAIN when names of the directory changed since it was asked.
+ * ENTRY_AGAIN when we have made the name or taken it away since the server was asked.
  */
 int entry_enter(struct vfs *vfs, struct node *parent, const char *name, size_t length,
                 const struct answer *answer, struct vfs_entry *entry);
@@ -192,6 +200,11 @@ void dircache_put(struct vfs *vfs, struct node *dir, struct listing *listing);
 void dircache_drop(struct vfs *vfs, struct node *dir);
 /* Counts the listing's bytes anew, and drops the least recently used ones over the limit. */
 void dircache_account(struct vfs *vfs, struct node *dir);
+
+/* ---- open directories (dir.c) ---- */
+
+/* Releases those that the kernel did not. */
+void dirs_release_all(struct vfs *vfs);
 
 /* ---- open files (file.c) ---- */
 

@@ -117,12 +117,15 @@ static void add_name(struct vfs *vfs, struct node *node, struct node *parent, co
 	if (node->attr.valid & ATTR_NLINK)
 		node->attr.nlink++;
 	struct dentry *before = dentry_find(&vfs->nodes, parent, name, length);
-	if (before && before->node != node)
-		dentry_detach(&vfs->nodes, before);
-	else if (before)
+	if (before && before->node == node)
 		return;
+	if (before)
+		dentry_detach(&vfs->nodes, before);
 	struct dentry *dentry = dentry_new(name, length);
-	if (dentry && !dentry_attach(&vfs->nodes, dentry, parent, node))
+	if (!dentry)
+		return;
+	dentry->changed = parent->names_changed;
+	if (!dentry_attach(&vfs->nodes, dentry, parent, node))
 		free(dentry);
 }
 

@@ -5,11 +5,13 @@ libvfs_a_SOURCES = \
 	src/vfs/dircache.c \
 	src/vfs/entry.c \
 	src/vfs/file.c \
+	src/vfs/getattr.c \
 	src/vfs/ids.c src/vfs/ids.h \
 	src/vfs/inodes.c src/vfs/inodes.h \
 	src/vfs/internal.h \
 	src/vfs/links.c \
-	src/vfs/listing.c src/vfs/listing.h \
+	src/vfs/listing.c src/vfs/listing.h src/vfs/listing_internal.h \
+	src/vfs/listing_read.c \
 	src/vfs/lookup.c \
 	src/vfs/names.c \
 	src/vfs/node.c src/vfs/node.h \

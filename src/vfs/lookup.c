@@ -119,8 +119,6 @@ void vfs_forget(struct vfs *vfs, struct node *node, uint64_t lookups)
 
 bool attr_is_usable(const struct vfs *vfs, const struct listing_record *record)
 {
-	if (!record->attr_known || !(record->attr.valid & ATTR_MODE))
-		return false;
-	mode_t kind = record->attr.mode & S_IFMT;
+	mode_t kind = record->attr_known ? attr_kind(&record->attr) : 0;
 	return kind && !(vfs->config.follow_symlinks && S_ISLNK(kind));
 }

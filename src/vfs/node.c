@@ -224,6 +224,7 @@ void dentry_detach(struct nodes *nodes, struct dentry *dentry)
 	map_remove(&nodes->dentries, hash_of(parent, dentry->name, dentry->length), dentry);
 	list_remove(&dentry->of_parent);
 	list_remove(&dentry->of_node);
+	parent->names_forgotten = MAX(parent->names_forgotten, dentry->changed);
 	free(dentry);
 	if (!node) {
 		nodes->negative_count--;

@@ -36,10 +36,10 @@ struct dentry {
 	struct node *parent;
 	struct node *node;          /* NULL: negative */
 	struct list_node of_parent; /* in parent->children */
-	struct list_node
-	    of_node;       /* in node->names; negative: in nodes->negatives, oldest first */
-	uint64_t seen_ns;  /* when the server was last asked about the name */
-	uint64_t valid_ns; /* negative: how long it holds from then */
+	struct list_node of_node;   /* in node->names, or in nodes->negatives (oldest first) */
+	uint64_t seen_ns;           /* when the server was last asked about the name */
+	uint64_t valid_ns;          /* negative: how long it holds from then; 0: not at all */
+	uint64_t changed;           /* stamp of when we made it or took it away; 0: never */
 	size_t length;
 	char name[];
 };
@@ -55,16 +55,20 @@ struct node {
 	struct remote_attr attr; /* the last known */
 	uint64_t attr_asked_ns;  /* when the server was asked for it; 0: out of date */
 	struct timeout timeout;
-	uint64_t changed;       /* stamp of our last change of the file */
-	uint64_t names_changed; /* directory: stamp of our last change of a name in it */
-	bool own_change;        /* a new mtime is no surprise: we changed the file */
-	unsigned writers;       /* writes being queued just now */
-	bool unsettled;         /* written to, and not seen drained since */
-	uint64_t settled;       /* stamp of when it was seen drained */
-	unsigned renames;       /* of this node under way */
-	uint64_t moves;         /* counts its renames, at their end */
+	uint64_t told_size; /* as last shown to the kernel */
+	struct timespec told_mtime;
+	bool told;
+	uint64_t changed;         /* stamp of our last change of the file */
+	uint64_t names_changed;   /* directory: stamp of our last change of a name in it */
+	uint64_t names_forgotten; /* the latest `changed` of a dentry of it that has gone */
+	bool own_change;          /* a new mtime is no surprise: we changed the file */
+	unsigned writers;         /* writes being queued just now */
+	bool unsettled;           /* written to, and not seen drained since */
+	uint64_t settled;         /* stamp of when it was seen drained */
+	unsigned renames;         /* of this node under way */
+	uint64_t moves;           /* counts its renames, at their end */
 
-	bool shown;              /* attributes were given to the kernel; the last ones: */
+	bool shown; /* attributes were given to the kernel; the last ones: */
 	uint64_t shown_size;
 	struct timespec shown_mtime;
 

@@ -125,6 +125,21 @@ static void collect_symlinks(struct vfs *vfs, struct move *move, struct node *no
 		each_symlink(node, take_symlink, move);
 }
 
+/* Puts the new dentry into the place that names_added() has marked. */
+static void attach_moved(struct vfs *vfs, struct move *move, struct node *node)
+{
+	struct dentry *mark = dentry_find(&vfs->nodes, move->new_parent, move->dentry->name,
+	                                  move->dentry->length);
+	if (mark)
+		dentry_detach(&vfs->nodes, mark);
+	move->dentry->changed = move->new_parent->names_changed;
+	if (dentry_attach(&vfs->nodes, move->dentry, move->new_parent, node))
+		move->dentry = NULL;
+	else
+		log_error("out of memory: '%s' is looked up anew after its renaming",
+		          move->new_name);
+}
+
 static void relink(struct vfs *vfs, struct move *move)
 {
 	struct nodes *nodes = &vfs->nodes;
@@ -149,11 +164,7 @@ static void relink(struct vfs *vfs, struct move *move)
 	             inode_hash(move->new_parent->ino, move->new_name, new_length), node->ino);
 	names_removed(vfs, move->parent, move->name, length);
 	names_added(vfs, move->new_parent, move->new_name, new_length);
-	if (dentry_attach(nodes, move->dentry, move->new_parent, node))
-		move->dentry = NULL;
-	else
-		log_error("out of memory: '%s' is looked up anew after its renaming",
-		          move->new_name);
+	attach_moved(vfs, move, node);
 	files_moved(vfs, node);
 	collect_symlinks(vfs, move, node);
 	node_drop(nodes, node);

@@ -115,7 +115,7 @@ static int set_rest(struct vfs *vfs, struct node *node, struct vfs_file *file, u
 {
 	struct remote_attr attr = {0};
 	int err = make_attr(vfs, node, file, which, values, &attr);
-	if (!err)
+	if (!err && attr.valid)
 		err = send_attr(vfs, node, file, 0, &attr);
 	if (err)
 		return err;

@@ -157,10 +157,13 @@ enum symlink_verdict symlink_judge(const struct symlink_policy *policy, const ch
 		return SYMLINK_KEEP;
 	if (target[0] != '/' && surely_inside(dir, target))
 		return SYMLINK_KEEP;
-	/* A link made through this very mount, with the local path in it. */
-	if (target[0] == '/' && !dotdot && policy->mountpoint &&
-	    below(policy->mountpoint, target))
-		return SYMLINK_KEEP;
+	/* A link made through this very mount, with the local path in it: relative, as to
+	 * programs in a container that path may be something else. */
+	if (target[0] == '/' && !dotdot && policy->mountpoint) {
+		const char *inside = below(policy->mountpoint, target);
+		if (inside)
+			return relative(dir, inside, "", text);
+	}
 	/*
 	 * A target that leaves the root by its text may still end inside (the root may have
 	 * other names on the server), so all of it is asked; else up to the last "..".

@@ -63,6 +63,7 @@ struct vfs *vfs_new(struct remote *remote, struct io *io, const struct vfs_confi
 	vfs->io = io;
 	list_init(&vfs->listings);
 	list_init(&vfs->open_files);
+	list_init(&vfs->open_dirs);
 	vfs->ids = ids_new(config, failure);
 	if (!vfs->ids) {
 		free_parts(vfs);
@@ -88,6 +89,7 @@ void vfs_free(struct vfs *vfs)
 	/* After a forced unmount the kernel releases nothing itself. */
 	while (!list_empty(&vfs->open_files))
 		vfs_release(vfs, list_entry(vfs->open_files.next, struct vfs_file, of_all));
+	dirs_release_all(vfs);
 	nodes_release(&vfs->nodes);
 	free_parts(vfs);
 }

@@ -157,10 +157,10 @@ int vfs_lseek(struct vfs *vfs, struct vfs_file *file, int64_t offset, int whence
 /* *keep_cache: the kernel's cached listing is still right. */
 int vfs_opendir(struct vfs *vfs, struct node *node, struct vfs_dir **dir, bool *keep_cache);
 /*
- * One name. With `plus`, entry->node is set and, when emit returns 0, counts as looked up; it is
- * NULL for ".", ".." and names whose attributes must be asked for: then, as without `plus`, only
- * st_ino and the type in st_mode (0: not known) are filled. `next_offset` is what the kernel gives to go on behind this name.
- * Nonzero: the buffer is full, the name was not taken.
+ * One name. With `plus`, entry->node is set and, when emit returns 0, counts as looked up; it
+ * is NULL for ".", ".." and names whose attributes must be asked for: then, as without `plus`,
+ * only st_ino and the type in st_mode (0: not known) are filled. `next_offset` is what the
+ * kernel gives to go on behind this name. Nonzero: the buffer is full, the name was not taken.
  */
 typedef int vfs_emit_fn(void *context, const char *name, const struct vfs_entry *entry,
                         uint64_t next_offset);

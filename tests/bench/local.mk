@@ -9,6 +9,7 @@ bench: moorfs tests/servers/delayproxy
 CLEANFILES += bench.json bench.md
 EXTRA_DIST += \
 	tests/bench/README.md \
+	tests/bench/behaviour.py \
 	tests/bench/bench.py \
 	tests/bench/moorbench/__init__.py \
 	tests/bench/moorbench/loads.py \

@@ -185,17 +185,19 @@ class Mounter:
         for mounted in reversed(self.mounts):
             wrong += mounted.finish()
         if wrong:
-            pytest.fail("\n".join(wrong))
+            pytest.fail("\n".join(wrong) + "\n" + self.logs())
+
+    def logs(self):
+        return "\n".join(f"--- {mounted.log.name}\n{mounted.log_text()[-20000:]}"
+                         for mounted in self.mounts)
 
 
 @pytest.fixture
 def mount(request, program, fuse, variant, remote, point, base, environment):
     mounter = Mounter(request, program, variant, point, base, environment)
     yield mounter
-    failed = getattr(request.node, "call_failed", False)
-    if failed:
-        for mounted in mounter.mounts:
-            print(f"--- {mounted.log.name}\n{mounted.log_text()[-20000:]}")
+    if getattr(request.node, "call_failed", False):
+        print(mounter.logs())
     mounter.finish()
 
 

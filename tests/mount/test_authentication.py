@@ -10,9 +10,10 @@ import pytest
 
 from mount.expect import make, run
 from mount.mounted import marked_processes
-from mount.test_command_line import (AUTH, HOST_KEY, PROTOCOL, UNREACHABLE, cli)  # noqa: F401
+from mount.test_command_line import (AUTH, HOST_KEY, PROTOCOL, UNREACHABLE, USAGE, cli)  # noqa: F401
 from servers import accounts
 from servers.openssh import HOST, PASSPHRASE, SFTP_SERVER, Sshd
+from servers.process import free_port
 
 BOTH = pytest.mark.parametrize("transport", ["ssh2", "ssh"])
 ALL_THREE = pytest.mark.parametrize("transport", ["auto", "ssh2", "ssh"])
@@ -59,7 +60,7 @@ def test_a_changed_host_key_is_loud_and_names_file_and_line(cli, reach, transpor
                                                             shared_sshd, keys, base):
     other = (keys / "user_stranger.pub").read_text()
     known = f"# comment\nother.example {other}[127.0.0.1]:{shared_sshd.port} {other}"
-    result = cli.refuses(HOST_KEY, "CHANGED", *reach(
+    result = cli.refuses(HOST_KEY, "(?i)changed", *reach(
         transport, f"StrictHostKeyChecking={checking}", known_hosts=known))
     assert str(hosts_file(shared_sshd, base)) in result.stderr
     assert "line 3" in result.stderr or "known_hosts:3" in result.stderr
@@ -111,7 +112,7 @@ def test_a_key(cli, reach, transport, key):
 
 @ALL_THREE
 def test_a_key_that_is_not_accepted(cli, reach, transport):
-    result = cli.refuses(AUTH, HOST, *reach(transport, key="stranger"))
+    result = cli.refuses(AUTH, "(?i)denied|accepts none", *reach(transport, key="stranger"))
     assert result.seconds < 10 * cli.factor
 
 
@@ -213,7 +214,8 @@ def test_a_wrong_password_ends_quickly(cli, reach, transport, password_server):
 @BOTH
 def test_no_password_at_all(cli, reach, transport, password_server):
     cli.refuses(AUTH, ".", *reach(transport, server=password_server))
-    cli.refuses(AUTH, ".", *reach(transport, "password_stdin", server=password_server), stdin="")
+    cli.refuses(USAGE, "first line", *reach(transport, "password_stdin", server=password_server),
+                stdin="")
 
 
 @BOTH
@@ -247,7 +249,7 @@ def test_auto_says_what_it_chose_and_why(cli, reach, base):
     cli.mounts(*reach("auto", "sshfs_debug", f"log_file={base}/messages"))
     cli.unmount()
     text = (base / "messages").read_text()
-    assert "ssh2" in text or "ssh:" in text
+    assert "transport ssh" in text
 
 
 def test_auto_goes_through_a_jump_host(cli, shared_sshd, remote, base):
@@ -335,9 +337,7 @@ def test_a_server_that_does_not_go_on(cli, reach, transport, greeting):
 
 @ALL_THREE
 def test_a_closed_port(cli, reach, transport):
-    with serve(b"") as listener:
-        port = listener.getsockname()[1]
-    cli.refuses(UNREACHABLE, "refused", *reach(transport, port=port))
+    cli.refuses(UNREACHABLE, "refused", *reach(transport, port=free_port()))
 
 
 @ALL_THREE

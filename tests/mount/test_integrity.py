@@ -148,7 +148,7 @@ FIO = {
 
 
 @pytest.mark.parametrize("kind", FIO)
-def test_fio_verifies(mnt, kind):
+def test_fio_verifies(mnt, base, kind):
     needs("fio")
     run("fio", "--name=job", f"--directory={mnt}", "--verify=crc32c", "--verify_fatal=1",
-        "--do_verify=1", "--randrepeat=1", "--minimal", *FIO[kind])
+        "--do_verify=1", "--randrepeat=1", "--minimal", *FIO[kind], cwd=base)

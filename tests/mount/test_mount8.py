@@ -120,7 +120,7 @@ def test_owner_options(system):
     system.mount("-t", "moorfs", f":{system.remote}", system.point, "-o",
                  f"{LOCAL},uid=1234,gid=4321,umask=077,allow_other")
     st = os.stat(system.point / "file")
-    assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (1234, 4321, 0o600)
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (1234, 4321, 0o700)
 
 
 @pytest.fixture

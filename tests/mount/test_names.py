@@ -321,7 +321,7 @@ def test_hard_links_can_be_disabled(mount):
 
 
 def test_a_symlink_says_what_it_was_told(mnt, remote):
-    for number, target in enumerate(("file", "./a/../b", "dir/with space/é")):
+    for number, target in enumerate(("file", "./a//b", "dir/with space/é")):
         os.symlink(target, mnt / f"link{number}")
         assert os.readlink(remote / f"link{number}") == target
         assert os.readlink(mnt / f"link{number}") == target

@@ -47,8 +47,8 @@ def test_uid_and_gid_and_umask_replace_what_the_server_says(mount, files):
 
 
 def test_idmap_file_maps_both_ways(mount, files, base):
-    (base / "uids").write_text("daemon:70000\n")
-    (base / "gids").write_text("daemon:70001\n")
+    (base / "uids").write_text("root:0\ndaemon:70000\n")
+    (base / "gids").write_text("root:0\ndaemon:70001\n")
     daemon = pwd.getpwnam("daemon")
     mnt = mount("idmap=file", f"uidfile={base}/uids", f"gidfile={base}/gids").point
     st = os.stat(mnt / "high")
@@ -59,8 +59,8 @@ def test_idmap_file_maps_both_ways(mount, files, base):
 
 
 def test_idmap_file_may_refuse_what_it_does_not_know(mount, files, base):
-    (base / "uids").write_text("daemon:70000\n")
-    (base / "gids").write_text("daemon:70001\n")
+    (base / "uids").write_text("root:0\ndaemon:70000\n")
+    (base / "gids").write_text("root:0\ndaemon:70001\n")
     mnt = mount("idmap=file", "nomap=error", f"uidfile={base}/uids",
                 f"gidfile={base}/gids").point
     assert os.stat(mnt / "high").st_uid == pwd.getpwnam("daemon").pw_uid
@@ -85,6 +85,7 @@ def test_idmap_user_shows_the_login_s_files_as_mine(mount, account, base, keys):
         assert os.stat(account.home / "file").st_uid == account.uid
         os.chown(mnt / "file", os.getuid(), -1)
         assert os.stat(account.home / "file").st_uid == account.uid
+        mount.finish()
 
 
 @pytest.mark.transports("ssh2", "ssh")
@@ -126,6 +127,7 @@ def test_the_server_s_refusal_is_eacces(mount, account, base, keys, remote):
                         lambda: os.utime(mnt / "secret", (1, 1))):
             with fails("EACCES", "EPERM"):
                 refused()
+        mount.finish()
 
 
 def test_others_are_kept_out_by_default(mnt, files, ordinary_user):

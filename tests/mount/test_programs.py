@@ -162,14 +162,9 @@ def test_cp_and_mv_of_a_tree(mnt, tree):
 
 def test_du_and_find_agree_with_the_server(mnt, tree, remote):
     run("cp", "-a", tree, remote / "tree")
-    ours = run("find", ".", "-printf", "%p %y %m %s %T@\n", cwd=mnt).stdout.splitlines()
-    theirs = run("find", ".", "-printf", "%p %y %m %s %T@\n", cwd=remote).stdout.splitlines()
-
-    def whole(lines):
-        """Without the sizes of directories and parts of seconds, which SFTP does not carry."""
-        return sorted(" ".join(line.split(" ")[:-1]) if " f " in line else line.split(" d ")[0]
-                      for line in lines)
-    assert whole(ours) == whole(theirs)
+    words = ["find", ".", "-printf", "%y %m %p %l %s %TY-%Tm-%Td %TH:%TM\n"]
+    ours, theirs = (sorted(run(*words, cwd=top).stdout.splitlines()) for top in (mnt, remote))
+    assert ours == theirs
     assert run("du", "-sb", "--apparent-size", mnt / "tree" / "dir1" / "sub").returncode == 0
 
 

@@ -37,7 +37,7 @@ def make_keys(directory):
     """Host and user keys of one test run (the RSA ones take a moment)."""
     directory = Path(directory)
     for kind in HOST_KEY_KINDS:
-        make_key(directory / f"host_{kind}", "-t", kind)
+        make_key(directory / f"host_{kind}", "-t", kind, *(["-b", "2048"] if kind == "rsa" else []))
     for name, kind in USER_KEYS.items():
         make_key(directory / f"user_{name}", *kind,
                  passphrase=PASSPHRASE if name == "encrypted" else "")

@@ -19,6 +19,7 @@ class Peer(Program):
 
     user = "tester"
     patience = 0  # seconds until what a client has closed is in the served directory
+    in_place = True  # a file opened for writing keeps its content
 
     def client_options(self, host_key):
         line = f"[127.0.0.1]:{self.port} {host_key}"
@@ -36,6 +37,7 @@ class Peer(Program):
 
 class RcloneServer(Peer):
     patience = 10
+    in_place = False  # its handler of writes opens with O_TRUNC always
 
     @staticmethod
     def missing():

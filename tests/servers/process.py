@@ -85,17 +85,15 @@ class Program:
             kill(pid)
 
     def stop(self):
+        """At once, with all its children: it is held still first, so that it makes no more."""
         if self.process is None:
             return
-        family = descendants(self.process.pid)
-        self.process.terminate()
-        try:
-            self.process.wait(3)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        for pid in family:
-            kill(pid)
+        kill(self.process.pid, signal.SIGSTOP)
+        while family := descendants(self.process.pid):
+            for pid in family:
+                kill(pid)
+        self.process.kill()
+        self.process.wait()
         self.process = None
 
     def restart(self):

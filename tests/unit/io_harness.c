@@ -18,7 +18,8 @@ struct call {
 
 struct io_config harness_config(void)
 {
-	return (struct io_config){.cache_size = 64 << 20, .dirty_limit = 16 << 20, .read_ahead = true};
+	return (struct io_config){
+	    .cache_size = 64 << 20, .dirty_limit = 16 << 20, .read_ahead = true};
 }
 
 int harness_setup(void **state)
@@ -90,10 +91,11 @@ struct io_handle *harness_open(struct harness *harness, struct io_file *file, co
 	unsigned access = open_flags & (OPEN_READ | OPEN_WRITE);
 	struct remote_file *remote_file = remote_file_new(harness->remote, path, access);
 	assert_non_null(remote_file);
+	uint64_t mark = io_file_mark(file);
 	struct remote_attr attr = {.valid = ATTR_MODE, .mode = 0644};
 	assert_int_equal(remote_open(remote_file, open_flags, &attr), 0);
 	struct io_version version = {.size = attr.size, .mtime = attr.mtime};
-	io_file_revalidate(file, &version);
+	io_file_revalidate_since(file, &version, mark);
 	size_t i = 0;
 	while (harness->handles[i])
 		assert_true(++i < HARNESS_MAX);

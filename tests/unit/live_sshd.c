@@ -107,14 +107,15 @@ static void make_keys(const struct live_sshd *sshd)
 	static const struct {
 		const char *name, *type, *passphrase;
 	} keys[] = {
-	    {"host", "ed25519", ""},  {"plain", "ed25519", ""},
-	    {"ecdsa", "ecdsa", ""},   {"locked", "ed25519", "open sesame"},
-	    {"rsa", "rsa", ""},       {"stranger", "ed25519", ""},
+	    {"host", "ed25519", ""}, {"plain", "ed25519", ""},
+	    {"ecdsa", "ecdsa", ""},  {"locked", "ed25519", "open sesame"},
+	    {"rsa", "rsa", ""},      {"stranger", "ed25519", ""},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		live_run("ssh-keygen -q -t %s -N '%s' -C %s -f %s/%s", keys[i].type,
 		         keys[i].passphrase, keys[i].name, sshd->folder, keys[i].name);
-	live_run("cd %s && cat plain.pub ecdsa.pub locked.pub rsa.pub > authorized", sshd->folder);
+	live_run("cd %s && cat plain.pub ecdsa.pub locked.pub rsa.pub > authorized",
+	         sshd->folder);
 }
 
 static void spawn_sshd(struct live_sshd *sshd)
@@ -122,7 +123,8 @@ static void spawn_sshd(struct live_sshd *sshd)
 	char config[120], log[120];
 	live_sshd_path(sshd, "sshd_config", config, sizeof(config));
 	live_sshd_path(sshd, "log", log, sizeof(log));
-	char *argv[] = {(char[]){SSHD}, (char[]){"-D"}, (char[]){"-e"}, (char[]){"-f"}, config, NULL};
+	char *argv[] = {(char[]){SSHD}, (char[]){"-D"}, (char[]){"-e"},
+	                (char[]){"-f"}, config,         NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log,

@@ -27,13 +27,83 @@ test_mount_options_SOURCES = tests/unit/test_mount_options.c
 test_mount_options_LDADD = libfusefs.a libbase.a $(UNIT_LIBS)
 
 SFTP_HARNESS = tests/unit/sftp_harness.c tests/unit/sftp_harness.h
-check_PROGRAMS += test_sftp_wire test_sftp_session test_sftp_files test_sftp_live
-TESTS += test_sftp_wire test_sftp_session test_sftp_files test_sftp_live
+check_PROGRAMS += test_sftp_wire test_sftp_session test_sftp_files \
+	test_sftp_list test_sftp_live
+TESTS += test_sftp_wire test_sftp_session test_sftp_files \
+	test_sftp_list test_sftp_live
 test_sftp_wire_SOURCES = tests/unit/test_sftp_wire.c
 test_sftp_wire_LDADD = libsftp.a libbase.a $(UNIT_LIBS)
 test_sftp_session_SOURCES = tests/unit/test_sftp_session.c $(SFTP_HARNESS)
 test_sftp_session_LDADD = libsftp.a libremote.a libbase.a $(UNIT_LIBS)
 test_sftp_files_SOURCES = tests/unit/test_sftp_files.c $(SFTP_HARNESS)
 test_sftp_files_LDADD = libsftp.a libremote.a libbase.a $(UNIT_LIBS)
+test_sftp_list_SOURCES = tests/unit/test_sftp_list.c $(SFTP_HARNESS)
+test_sftp_list_LDADD = libsftp.a libremote.a libbase.a $(UNIT_LIBS)
 test_sftp_live_SOURCES = tests/unit/test_sftp_live.c $(SFTP_HARNESS)
 test_sftp_live_LDADD = libsftp.a libremote.a libbase.a $(UNIT_LIBS)
+
+IO_HARNESS = tests/unit/io_harness.c tests/unit/io_harness.h $(FAKE_REMOTE)
+check_PROGRAMS += test_window test_io_read test_io_write test_io_stress
+TESTS += test_window test_io_read test_io_write test_io_stress
+test_window_SOURCES = tests/unit/test_window.c
+test_window_LDADD = libio.a libbase.a $(UNIT_LIBS)
+test_io_read_SOURCES = tests/unit/test_io_read.c $(IO_HARNESS)
+test_io_read_LDADD = libio.a libremote.a libbase.a $(UNIT_LIBS)
+test_io_write_SOURCES = tests/unit/test_io_write.c $(IO_HARNESS)
+test_io_write_LDADD = libio.a libremote.a libbase.a $(UNIT_LIBS)
+test_io_stress_SOURCES = tests/unit/test_io_stress.c $(IO_HARNESS)
+test_io_stress_LDADD = libio.a libremote.a libbase.a $(UNIT_LIBS)
+
+check_PROGRAMS += test_url test_options test_ssh_config test_prompter test_man test_mount_words
+TESTS += test_url test_options test_ssh_config test_prompter test_man test_mount_words
+test_url_SOURCES = tests/unit/test_url.c
+test_url_LDADD = libconfig.a libbase.a $(UNIT_LIBS)
+test_options_SOURCES = tests/unit/test_options.c
+test_options_LDADD = libconfig.a libbase.a $(UNIT_LIBS)
+test_ssh_config_SOURCES = tests/unit/test_ssh_config.c
+test_ssh_config_LDADD = libconfig.a libbase.a $(UNIT_LIBS)
+test_prompter_SOURCES = tests/unit/test_prompter.c
+test_prompter_LDADD = libconfig.a libbase.a $(UNIT_LIBS) -lutil
+test_man_SOURCES = tests/unit/test_man.c
+test_man_LDADD = libconfig.a libbase.a $(UNIT_LIBS)
+test_mount_words_SOURCES = tests/unit/test_mount_words.c mount/mount_words.c \
+	mount/mount_words.h
+test_mount_words_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+test_mount_words_LDADD = $(UNIT_LIBS)
+
+# Transports; the *_live tests start a private sshd and are skipped where there is none.
+STREAM_CHECK = tests/unit/stream_check.c tests/unit/stream_check.h
+TRANSPORT_TEST_LIBS = libtransport.a libbase.a $(UNIT_LIBS) $(SSH2_LIBS) $(CURL_LIBS) $(CRYPTO_LIBS)
+LIVE_SETUP = tests/unit/live_setup.c tests/unit/live_setup.h tests/unit/live_sshd.c \
+	tests/unit/live_sshd.h $(STREAM_CHECK)
+check_PROGRAMS += test_connector test_connector_live test_exec test_hostkey_live test_knownhosts test_ssh2_live
+TESTS += test_connector test_connector_live test_exec test_hostkey_live test_knownhosts test_ssh2_live
+test_connector_SOURCES = tests/unit/test_connector.c
+test_connector_LDADD = $(TRANSPORT_TEST_LIBS)
+# It pretends a round trip.
+test_connector_live_SOURCES = tests/unit/test_connector_live.c $(LIVE_SETUP)
+test_connector_live_LDADD = $(TRANSPORT_TEST_LIBS)
+test_connector_live_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=tcp_connect
+test_exec_SOURCES = tests/unit/test_exec.c $(STREAM_CHECK)
+test_exec_LDADD = $(TRANSPORT_TEST_LIBS)
+test_hostkey_live_SOURCES = tests/unit/test_hostkey_live.c $(LIVE_SETUP)
+test_hostkey_live_LDADD = $(TRANSPORT_TEST_LIBS)
+test_knownhosts_SOURCES = tests/unit/test_knownhosts.c
+test_knownhosts_LDADD = $(TRANSPORT_TEST_LIBS)
+test_ssh2_live_SOURCES = tests/unit/test_ssh2_live.c $(LIVE_SETUP)
+test_ssh2_live_LDADD = $(TRANSPORT_TEST_LIBS)
+
+VFS_HARNESS = tests/unit/vfs_harness.c tests/unit/vfs_harness.h $(FAKE_REMOTE)
+VFS_TEST_LIBS = libvfs.a libio.a libremote.a libbase.a $(UNIT_LIBS)
+check_PROGRAMS += test_vfs_pure test_vfs_names test_vfs_files test_vfs_dirs test_vfs_stress
+TESTS += test_vfs_pure test_vfs_names test_vfs_files test_vfs_dirs test_vfs_stress
+test_vfs_pure_SOURCES = tests/unit/test_vfs_pure.c
+test_vfs_pure_LDADD = $(VFS_TEST_LIBS)
+test_vfs_names_SOURCES = tests/unit/test_vfs_names.c $(VFS_HARNESS)
+test_vfs_names_LDADD = $(VFS_TEST_LIBS)
+test_vfs_files_SOURCES = tests/unit/test_vfs_files.c $(VFS_HARNESS)
+test_vfs_files_LDADD = $(VFS_TEST_LIBS)
+test_vfs_dirs_SOURCES = tests/unit/test_vfs_dirs.c $(VFS_HARNESS)
+test_vfs_dirs_LDADD = $(VFS_TEST_LIBS)
+test_vfs_stress_SOURCES = tests/unit/test_vfs_stress.c $(VFS_HARNESS)
+test_vfs_stress_LDADD = $(VFS_TEST_LIBS)

@@ -29,6 +29,8 @@ struct fd_transport {
 struct connector {
 	int fd; /* given to the next stream; -1: taken */
 	const char *last_words;
+	uint64_t round_trip_ns; /* as the session noted it */
+	_Atomic uint64_t asked_ns;
 };
 
 static int fd_of(struct transport *transport)
@@ -76,8 +78,8 @@ static const struct transport_ops fd_ops = {
     .close = fd_close,
 };
 
-int connector_open(struct connector *connector, uint64_t deadline_ns, const _Atomic bool *cancel,
-                   struct transport **out, struct failure *failure)
+int connector_open(struct connector *connector, uint64_t deadline_ns,
+                   const _Atomic bool *cancel, struct transport **out, struct failure *failure)
 {
 	(void)deadline_ns;
 	(void)cancel;
@@ -92,6 +94,22 @@ int connector_open(struct connector *connector, uint64_t deadline_ns, const _Ato
 	connector->fd = -1;
 	*out = &transport->base;
 	return 0;
+}
+
+void connector_note_round_trip(struct connector *connector, uint64_t round_trip_ns)
+{
+	(void)connector;
+	(void)round_trip_ns;
+}
+
+void connector_note_round_trip(struct connector *connector, uint64_t round_trip_ns)
+{
+	connector->round_trip_ns = round_trip_ns;
+}
+
+uint64_t connector_asked_ns(struct connector *connector)
+{
+	return connector->asked_ns;
 }
 
 void transport_explain(struct transport *transport, struct failure *failure)
@@ -381,7 +399,8 @@ void reply_attr(struct bytes *reply, uint64_t size, uint32_t mode, uint32_t mtim
 void peer_send_raw(struct harness *h, const void *data, size_t length)
 {
 	for (size_t sent = 0; sent < length;) {
-		ssize_t n = send(h->peer, (const char *)data + sent, length - sent, MSG_DONTWAIT);
+		ssize_t n =
+		    send(h->peer, (const char *)data + sent, length - sent, MSG_DONTWAIT);
 		if (n < 0 && errno == EAGAIN) {
 			harness_pump(h);
 			continue;

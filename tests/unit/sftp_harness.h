@@ -19,11 +19,11 @@ struct harness {
 	struct session *session;
 	struct remote remote; /* for remote_file_new() */
 	struct failure failure;
-	int peer;             /* the test's end of the stream; -1: closed or a child's */
+	int peer; /* the test's end of the stream; -1: closed or a child's */
 	pid_t child;
 	unsigned done_count;
-	struct op *done[64];  /* in the order in which they ended */
-	int progress_err;     /* of the last harness_pump() */
+	struct op *done[64]; /* in the order in which they ended */
+	int progress_err;    /* of the last harness_pump() */
 };
 
 /* A session not yet connected and its peer. */

@@ -75,11 +75,12 @@ void stream_check_echo(struct transport *transport, size_t size)
 	while (echo.received < size) {
 		struct pollfd fds[4];
 		bool ready, want = echo.sent < size;
-		int count = transport->ops->poll_set(transport, want && echo.blocked, fds, &ready);
+		int count =
+		    transport->ops->poll_set(transport, want && echo.blocked, fds, &ready);
 		bool idle = !ready && !(want && !echo.blocked);
 		if (poll(fds, (nfds_t)count, idle ? IDLE_MS : 0) == 0 && idle)
-			fail_msg("stuck: %zu sent, %zu received of %zu", echo.sent, echo.received,
-			         size);
+			fail_msg("stuck: %zu sent, %zu received of %zu", echo.sent,
+			         echo.received, size);
 		receive_some(&echo);
 		if (want)
 			send_some(&echo);

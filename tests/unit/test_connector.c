@@ -59,21 +59,26 @@ static void explicit_mode_is_kept(void **state)
 static struct ssh_target nowhere(enum ssh_transport_mode mode)
 {
 	static char host[] = "127.0.0.1", user[] = "nobody";
-	return (struct ssh_target){
-	    .mode = mode, .alias = host, .hostname = host, .user = user, .port = 1, .direct_port = 1};
+	return (struct ssh_target){.mode = mode,
+	                           .alias = host,
+	                           .hostname = host,
+	                           .user = user,
+	                           .port = 1,
+	                           .direct_port = 1};
 }
 
 static void refused_connection_is_unreachable(void **state)
 {
 	(void)state;
-	static const enum ssh_transport_mode modes[] = {SSH_MODE_AUTO, SSH_MODE_SSH2, SSH_MODE_TCP};
+	static const enum ssh_transport_mode modes[] = {SSH_MODE_AUTO, SSH_MODE_SSH2,
+	                                                SSH_MODE_TCP};
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
 		struct ssh_target target = nowhere(modes[i]);
 		struct connector *connector = connector_new(&target);
 		struct transport *transport = NULL;
 		struct failure failure = {0};
-		assert_int_equal(connector_open(connector, clock_now_ns() + 10 * NS_PER_SEC, NULL,
-		                                &transport, &failure),
+		assert_int_equal(connector_open(connector, clock_now_ns() + 10 * NS_PER_SEC,
+		                                NULL, &transport, &failure),
 		                 -1);
 		assert_int_equal(failure.kind, FAILURE_UNREACHABLE);
 		assert_non_null(strstr(failure.text, "127.0.0.1 port 1: Connection refused"));
@@ -92,9 +97,9 @@ static void jump_without_ssh_program_is_refused(void **state)
 	struct connector *connector = connector_new(&target);
 	struct transport *transport = NULL;
 	struct failure failure = {0};
-	assert_int_equal(connector_open(connector, clock_now_ns() + NS_PER_SEC, NULL, &transport,
-	                                &failure),
-	                 -1);
+	assert_int_equal(
+	    connector_open(connector, clock_now_ns() + NS_PER_SEC, NULL, &transport, &failure),
+	    -1);
 	assert_int_equal(failure.kind, FAILURE_USAGE);
 	assert_non_null(strstr(failure.text, "ProxyJump is set"));
 	connector_free(connector);
@@ -113,7 +118,8 @@ static void cancel_ends_connecting(void **state)
 	_Atomic bool cancel = true;
 	uint64_t start = clock_now_ns();
 	assert_int_equal(
-	    connector_open(connector, start + 60 * NS_PER_SEC, &cancel, &transport, &failure), -1);
+	    connector_open(connector, start + 60 * NS_PER_SEC, &cancel, &transport, &failure),
+	    -1);
 	assert_int_equal(failure.kind, FAILURE_UNREACHABLE);
 	assert_true(clock_now_ns() - start < 2 * NS_PER_SEC);
 	connector_free(connector);

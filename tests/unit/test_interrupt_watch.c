@@ -135,6 +135,18 @@ static void the_next_call_of_the_thread_starts_afresh(void **state)
 	assert_true(call_leave(&call));
 }
 
+static void a_call_with_a_limit_is_broken_off_as_late(void **state)
+{
+	struct fuse_req req = {.context = {.pid = getpid()}};
+	struct call call = {.kind = CALL_SYNC};
+	call_enter(*state, &call, &req);
+	call_limit(&call, 300 * NS_PER_MS);
+	assert_false(broken_off_within(200));
+	assert_true(broken_off_within(500));
+	assert_true(call_leave(&call));
+	assert_true(call.late);
+}
+
 /* ---- requests that a completion answers ---- */
 
 struct transfer {
@@ -218,6 +230,7 @@ int main(void)
 	    TEST(a_gone_program_is_noticed_without_being_told),
 	    TEST(a_program_that_cannot_be_seen_is_given_a_second),
 	    TEST(the_next_call_of_the_thread_starts_afresh),
+	    TEST(a_call_with_a_limit_is_broken_off_as_late),
 	    TEST(a_transfer_is_answered_once),
 	    TEST(a_transfer_goes_on_unless_told_of_a_signal),
 	    TEST(at_the_end_all_but_closes_are_broken_off),

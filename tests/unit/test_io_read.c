@@ -113,9 +113,15 @@ static void sequential_reading_keeps_many_requests_in_flight(void **state)
 	config.cache_size = 128 * MIB;
 	harness_configure(harness, &config);
 	struct opened f = open_pattern(state, 64 * MIB);
+	char *expected = malloc(64 * MIB);
+	assert_non_null(expected);
+	fill_pattern(expected, 0, 64 * MIB);
 	fake_set_delay(f.fake, OP_READ, 20 * NS_PER_MS);
-	for (size_t at = 0; at < 64 * MIB; at += 128 * KIB)
-		assert_reads(&f, at, 128 * KIB, 128 * KIB);
+	for (size_t at = 0; at < 64 * MIB; at += 128 * KIB) {
+		assert_int_equal(read_now(f.handle, at, f.buffer, 128 * KIB), 128 * KIB);
+		assert_memory_equal(f.buffer, expected + at, 128 * KIB);
+	}
+	free(expected);
 	assert_true(fake_peak(f.fake, OP_READ) >= 64);
 	/* and each byte was asked for once */
 	assert_int_equal(fake_bytes_read(f.fake), 64 * MIB);
@@ -140,8 +146,13 @@ static void a_failed_read_ahead_is_asked_for_again(void **state)
 {
 	struct opened f = open_pattern(state, MIB);
 	fake_fail_next(f.fake, OP_READ, 1, -ETIMEDOUT);
-	assert_reads(&f, 0, 128 * KIB, 128 * KIB);
-	assert_reads(&f, 128 * KIB, 128 * KIB, 128 * KIB);
+	fake_hold(f.fake, OP_READ, true);
+	struct call *one = start_read(f.handle, 0, 128 * KIB);
+	struct call *two = start_read(f.handle, 128 * KIB, 128 * KIB);
+	fake_hold(f.fake, OP_READ, false);
+	assert_int_equal(end_read(one, f.buffer), 128 * KIB);
+	assert_int_equal(end_read(two, f.buffer), 128 * KIB);
+	assert_pattern(f.buffer, 128 * KIB, 128 * KIB);
 	close_all(&f);
 }
 
@@ -291,6 +302,26 @@ static void the_cache_stays_within_its_budget(void **state)
 	close_all(&f);
 }
 
+static void what_a_sequential_reader_has_passed_goes_first(void **state)
+{
+	struct harness *harness = *state;
+	struct io_config config = harness_config();
+	config.cache_size = 2 * MIB;
+	harness_configure(harness, &config);
+	struct opened hot = open_pattern(state, MIB);
+	for (size_t at = 4 * KIB; at < MIB; at += 12 * KIB) /* not in a row */
+		assert_reads(&hot, at, 4 * KIB, 4 * KIB);
+	struct opened f = open_pattern(state, 16 * MIB);
+	for (size_t at = 0; at < 16 * MIB; at += 128 * KIB)
+		assert_reads(&f, at, 128 * KIB, 128 * KIB);
+	fake_reset_counts(f.fake);
+	for (size_t at = 4 * KIB; at < MIB; at += 12 * KIB)
+		assert_reads(&hot, at, 4 * KIB, 4 * KIB);
+	assert_int_equal(fake_count(f.fake, OP_READ), 0);
+	close_all(&f);
+	close_all(&hot);
+}
+
 static void eviction_takes_from_other_files(void **state)
 {
 	struct harness *harness = *state;
@@ -376,6 +407,7 @@ int main(void)
 	    IO_TEST(reads_in_flight_of_an_old_version_are_made_again),
 	    IO_TEST(results_of_an_old_version_never_enter_the_cache),
 	    IO_TEST(the_cache_stays_within_its_budget),
+	    IO_TEST(what_a_sequential_reader_has_passed_goes_first),
 	    IO_TEST(eviction_takes_from_other_files),
 	    IO_TEST(two_readers_share_one_fetch),
 	    IO_TEST(a_cancelled_read_ends_at_once),

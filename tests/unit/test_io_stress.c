@@ -1,7 +1,7 @@
 /*
  * Threads that read and write files at random against a model in memory. Each file belongs to
- * one thread's model, but all share the budget, the queue and the server, and helper threads read
- * the same files, revalidate, cancel and close handles with writes queued.
+ * one thread's model, but all share the budget, the queue and the server, and helper threads
+ * read the same files, revalidate, cancel and close handles with writes queued.
  */
 #include "io_harness.h"
 
@@ -50,8 +50,8 @@ static void do_write(struct worker *worker, bool append)
 		memset(worker->model + worker->size, 0, offset - worker->size);
 	memcpy(worker->model + offset, worker->buffer, length);
 	worker->size = MAX(worker->size, offset + length);
-	if (end_call(start_write(worker->handle, append ? 12345 : offset, worker->buffer, length,
-	                         append)))
+	if (end_call(start_write(worker->handle, append ? 12345 : offset, worker->buffer,
+	                         length, append)))
 		fail_at(worker, "a write failed", offset);
 }
 
@@ -98,8 +98,8 @@ static void do_revalidate(struct worker *worker)
 
 static struct io_handle *open_handle(struct worker *worker, unsigned flags)
 {
-	struct remote_file *remote_file = remote_file_new(
-	    worker->harness->remote, worker->path, flags & (OPEN_READ | OPEN_WRITE));
+	struct remote_file *remote_file = remote_file_new(worker->harness->remote, worker->path,
+	                                                  flags & (OPEN_READ | OPEN_WRITE));
 	struct remote_attr attr = {0};
 	if (!remote_file || remote_open(remote_file, flags, &attr))
 		abort();

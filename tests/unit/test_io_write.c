@@ -209,12 +209,32 @@ static void a_hole_reads_as_zeros_while_its_end_is_queued(void **state)
 	close_all(&f);
 }
 
+static void a_read_beyond_the_old_end_is_asked_anew_after_a_write(void **state)
+{
+	struct opened f = open_new(state);
+	char buffer[64];
+	char zeros[64] = {0};
+	fake_hold(f.fake, OP_READ, true);
+	struct call *early = start_read(f.handle, 4096, 64); /* of an empty file */
+	assert_int_equal(write_now(f.handle, MIB, "x", 1), 0);
+	assert_int_equal(io_flush(f.handle), 0);
+	struct call *late = start_read(f.handle, 4096, 64);
+	fake_wait_count(f.fake, OP_READ, 2); /* the late one does not join the early one */
+	fake_hold(f.fake, OP_READ, false);
+	assert_true(end_read(early, buffer) >= 0); /* before or after the write */
+	assert_int_equal(end_read(late, buffer), 64);
+	assert_memory_equal(buffer, zeros, 64);
+	close_all(&f);
+}
+
 static void own_writes_do_not_make_another_version(void **state)
 {
 	struct opened f = open_new(state);
+	fake_hold(f.fake, OP_WRITE, true);
 	assert_int_equal(write_now(f.handle, 0, "0123456789", 10), 0);
 	struct io_version version = {.size = 3, .mtime.tv_sec = 7};
 	assert_true(io_file_revalidate(f.file, &version)); /* not final: ignored */
+	fake_hold(f.fake, OP_WRITE, false);
 	assert_int_equal(io_flush(f.handle), 0);
 	assert_int_equal(io_file_size(f.file), 10);
 	version = (struct io_version){.size = 10, .mtime.tv_sec = 8};
@@ -269,7 +289,8 @@ static void a_forgotten_range_is_fetched_again(void **state)
 	char buffer[64];
 	assert_int_equal(write_now(f.handle, 0, "0123456789", 10), 0);
 	assert_int_equal(read_now(f.handle, 0, buffer, 10), 10);
-	fake_put_file(f.fake, "/f", "0123ABCDEFGH", 12, 5); /* stands for a copy by the server */
+	fake_put_file(f.fake, "/f", "0123ABCDEFGH", 12,
+	              5); /* stands for a copy by the server */
 	io_file_forget_range(f.file, 4, 8);
 	assert_int_equal(read_now(f.handle, 0, buffer, 64), 12);
 	assert_memory_equal(buffer, "0123ABCDEFGH", 12);
@@ -312,7 +333,8 @@ static void *append_records(void *argument)
 	char record[RECORD];
 	memset(record, appender->letter, sizeof(record));
 	for (int i = 0; i < RECORDS; i++)
-		io_write(appender->handle, 0, record, sizeof(record), true, append_done, appender);
+		io_write(appender->handle, 0, record, sizeof(record), true, append_done,
+		         appender);
 	return NULL;
 }
 
@@ -514,6 +536,50 @@ static void a_flush_can_be_interrupted_and_done_again(void **state)
 	close_all(&f);
 }
 
+static void a_flush_is_interrupted_though_answers_keep_coming(void **state)
+{
+	struct opened f = open_new(state);
+	fake_set_delay(f.fake, OP_WRITE, 30 * NS_PER_MS);
+	/* each overlaps the one before and has to wait for it: 3 s in all */
+	for (uint64_t at = 100; at > 0; at--)
+		assert_int_equal(write_now(f.handle, at, "ab", 2), 0);
+	struct remote_scope scope;
+	remote_scope_begin(&scope);
+	remote_scope_interrupt(&scope);
+	assert_int_equal(io_flush(f.handle), -EINTR);
+	remote_scope_end(&scope);
+	assert_true(io_file_dirty(f.file));
+	fake_set_delay(f.fake, OP_WRITE, 0);
+	close_all(&f);
+}
+
+static void *flush_handle(void *handle)
+{
+	return io_flush(handle) ? handle : NULL;
+}
+
+static void a_flush_and_a_close_send_what_might_have_grown(void **state)
+{
+	struct opened f = open_new(state);
+	struct io_handle *other = harness_open(f.harness, f.file, "/f", BOTH);
+	fake_hold(f.fake, OP_WRITE, true);
+	assert_int_equal(write_now(f.handle, 0, "a", 1), 0);
+	assert_int_equal(write_now(f.handle, 10, "b", 1), 0);
+	assert_int_equal(fake_count(f.fake, OP_WRITE), 1);
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, flush_handle, f.handle), 0);
+	fake_wait_count(f.fake, OP_WRITE, 2);
+	assert_int_equal(write_now(other, 20, "c", 1), 0);
+	assert_int_equal(fake_count(f.fake, OP_WRITE), 2);
+	harness_close(f.harness, other);
+	fake_wait_count(f.fake, OP_WRITE, 3);
+	fake_hold(f.fake, OP_WRITE, false);
+	void *failed;
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	close_all(&f);
+}
+
 static void a_read_that_waits_for_writes_can_be_cancelled(void **state)
 {
 	struct opened f = open_new(state);
@@ -540,6 +606,7 @@ int main(void)
 	    IO_TEST(a_write_outdates_what_is_cached),
 	    IO_TEST(a_read_in_flight_does_not_bring_back_the_old),
 	    IO_TEST(a_hole_reads_as_zeros_while_its_end_is_queued),
+	    IO_TEST(a_read_beyond_the_old_end_is_asked_anew_after_a_write),
 	    IO_TEST(own_writes_do_not_make_another_version),
 	    IO_TEST(attributes_that_crossed_a_write_are_ignored),
 	    IO_TEST(truncation_drops_what_lies_beyond),
@@ -555,6 +622,8 @@ int main(void)
 	    IO_TEST(a_deferred_acknowledgement_brings_the_error),
 	    IO_TEST(synchronous_writes_wait_for_the_server),
 	    IO_TEST(a_flush_can_be_interrupted_and_done_again),
+	    IO_TEST(a_flush_is_interrupted_though_answers_keep_coming),
+	    IO_TEST(a_flush_and_a_close_send_what_might_have_grown),
 	    IO_TEST(a_read_that_waits_for_writes_can_be_cancelled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,8 @@
 #define ED    " ssh-ed25519 "
 
 /* What the text says about the base64 key for the name; *line is the deciding line or 0. */
-static enum known_verdict ask(const char *text, const char *name, const char *key, unsigned *line)
+static enum known_verdict ask(const char *text, const char *name, const char *key,
+                              unsigned *line)
 {
 	struct knownhosts known = {0};
 	const struct known_key *where;
@@ -199,7 +200,8 @@ static void fingerprint_is_as_ssh_keygen_prints_it(void **state)
 static void base64_refuses_what_is_none(void **state)
 {
 	(void)state;
-	static const char *const bad[] = {"", "A", "AAA", "AA A", "A=AA", "====", "AAAA\n", "\xc3\xa4=="};
+	static const char *const bad[] = {"",     "A",    "AAA",    "AA A",
+	                                  "A=AA", "====", "AAAA\n", "\xc3\xa4=="};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		size_t length = 0;
 		CLEANUP_FREE uint8_t *blob = base64_decode(bad[i], strlen(bad[i]), &length);

@@ -1,16 +1,12 @@
-/* Handles and listings of an SFTP session, against a peer that the test plays. */
+/* Handles of an SFTP session, against a peer that the test plays. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
 
-#include "base/cleanup.h"
-#include "base/log.h"
 #include "tests/unit/sftp_harness.h"
 
 static void open_plain(struct harness *h)
@@ -165,6 +161,43 @@ static void test_a_new_file_gets_its_mode_whatever_the_servers_umask(void **stat
 	harness_close(&h);
 }
 
+static void test_a_file_that_cannot_be_opened_again_stays_on_its_lane(void **state)
+{
+	(void)state;
+	struct harness h;
+	uint32_t flags;
+	open_plain(&h);
+	struct remote_file *file = remote_file_new(&h.remote, "/f", OPEN_READ | OPEN_WRITE);
+	struct op op = {.kind = OP_OPEN,
+	                .file = file,
+	                .open_flags = OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_EXCL,
+	                .attr = {.valid = ATTR_MODE, .mode = 0444}};
+	harness_submit(&h, &op);
+	peer_handle(&h, take_open(&h, &flags), "h1");
+	peer_attrs(&h, peer_expect(&h, WIRE_STAT), 0, S_IFREG | 0444, 5);
+	assert_int_equal(harness_wait(&h, &op), 0);
+	assert_true(file->one_lane);
+	drop_file(&h, file, "h1");
+
+	/* Or when it is made so later. */
+	file = remote_file_new(&h.remote, "/f", OPEN_WRITE);
+	op.file = file;
+	op.open_flags = OPEN_WRITE;
+	harness_submit(&h, &op);
+	peer_handle(&h, take_open(&h, &flags), "h2");
+	peer_attrs(&h, peer_expect(&h, WIRE_STAT), 0, S_IFREG | 0644, 5);
+	harness_pump(&h);
+	assert_false(file->one_lane);
+	struct op chmod_op = {
+	    .kind = OP_FSETATTR, .file = file, .attr = {.valid = ATTR_MODE, .mode = 0400}};
+	harness_submit(&h, &chmod_op);
+	peer_status(&h, peer_expect(&h, WIRE_FSETSTAT), 0);
+	assert_int_equal(harness_wait(&h, &chmod_op), 0);
+	assert_true(file->one_lane);
+	drop_file(&h, file, "h2");
+	harness_close(&h);
+}
+
 static void test_a_file_that_was_there_keeps_its_mode(void **state)
 {
 	(void)state;
@@ -230,9 +263,8 @@ static void test_a_cancelled_open_is_closed_again(void **state)
 static struct remote_file *known_file(struct harness *h)
 {
 	struct remote_file *file = remote_file_new(&h->remote, "/f", OPEN_READ);
-	file->version = (struct remote_attr){.valid = ATTR_SIZE | ATTR_TIMES | ATTR_MODE,
-	                                     .size = 10,
-	                                     .mtime = {.tv_sec = 1000}};
+	file->version = (struct remote_attr){
+	    .valid = ATTR_SIZE | ATTR_TIMES | ATTR_MODE, .size = 10, .mtime = {.tv_sec = 1000}};
 	return file;
 }
 
@@ -342,246 +374,75 @@ static void test_a_handle_dies_with_its_connection(void **state)
 	harness_close(&h);
 }
 
-/* ---- listings ---- */
-
-struct names {
-	char text[4096]; /* each name and a blank */
-	unsigned count;
-	unsigned stop_after;
-};
-
-static int collect(struct op *op, const struct remote_entry *entries, size_t count)
-{
-	struct names *names = op->owner;
-	for (size_t i = 0; i < count; i++) {
-		names->count++;
-		size_t used = strlen(names->text);
-		if (used + entries[i].name_length + 2 < sizeof(names->text))
-			snprintf(names->text + used, sizeof(names->text) - used, "%.*s ",
-			         (int)entries[i].name_length, entries[i].name);
-	}
-	return names->stop_after && names->count >= names->stop_after;
-}
-
-static void add_name(struct bytes *reply, const char *name, size_t length)
-{
-	static const char line[] = "-rw-r--r--    3 u        g               5 Jan  1 00:00 x";
-	reply_text(reply, name, length);
-	reply_text(reply, line, sizeof(line) - 1);
-	reply_attr(reply, 5, S_IFREG | 0644, 77);
-}
-
-/* A NAME reply with these names, blank-separated. */
-static void send_names(struct harness *h, uint32_t id, uint32_t count, const char *names)
-{
-	struct bytes reply;
-	reply_begin(&reply, WIRE_NAME, id);
-	bytes_add_be32(&reply, count);
-	while (*names) {
-		size_t length = strcspn(names, " ");
-		add_name(&reply, names, length);
-		names += length + (names[length] == ' ');
-	}
-	peer_send(h, &reply);
-}
-
-/* Starts to list and answers OPENDIR with the handle "d". */
-static void start_list(struct harness *h, struct op *op, struct names *names)
-{
-	*op = (struct op){.kind = OP_LIST, .path = "/d", .entries = collect, .owner = names};
-	harness_submit(h, op);
-	peer_handle(h, peer_expect(h, WIRE_OPENDIR), "d");
-}
-
-static void test_a_small_directory_takes_two_round_trips(void **state)
+static void test_some_servers_get_a_second_handle_to_read_by(void **state)
 {
 	(void)state;
+	static const char *const pkg_sftp[] = {"hardlink@openssh.com",
+	                                       "1",
+	                                       "posix-rename@openssh.com",
+	                                       "1",
+	                                       "statvfs@openssh.com",
+	                                       "2",
+	                                       NULL};
 	struct harness h;
-	struct names names = {.count = 0};
-	struct op op;
-	open_plain(&h);
-	start_list(&h, &op, &names);
-	uint32_t first = peer_expect(&h, WIRE_READDIR);
-	uint32_t second = peer_expect(&h, WIRE_READDIR);
-	send_names(&h, first, 4, "a . .. b");
+	uint32_t flags;
+	char data[4] = "abcd";
+	harness_open(&h, 0, 0);
+	harness_connect_as(&h, 3, pkg_sftp, NULL);
+	struct remote_file *file = remote_file_new(&h.remote, "/f", OPEN_READ | OPEN_WRITE);
+	struct op op = {.kind = OP_OPEN, .file = file, .open_flags = OPEN_READ | OPEN_WRITE};
+	struct op read = {.kind = OP_READ, .file = file, .data = data, .length = 4};
+	struct op write = {.kind = OP_WRITE, .file = file, .data = data, .length = 4};
+	harness_submit(&h, &op);
+	peer_handle(&h, take_open(&h, &flags), "writer");
+	assert_int_equal(flags, 2);
+	peer_attrs(&h, peer_expect(&h, WIRE_STAT), 4, S_IFREG | 0644, 99);
+	assert_int_equal(harness_wait(&h, &op), 0);
+	harness_submit(&h, &read);
+	harness_submit(&h, &write);
+	uint32_t reader_id = take_open(&h, &flags);
+	assert_int_equal(flags, 1);
+	uint32_t stat_id = peer_expect(&h, WIRE_STAT);
+	peer_status(&h, peer_expect(&h, WIRE_WRITE), 0);
+	peer_handle(&h, reader_id, "reader");
+	peer_attrs(&h, stat_id, 4, S_IFREG | 0644, 99);
+	struct packet packet;
+	peer_take(&h, &packet);
+	assert_int_equal(packet.type, WIRE_READ);
+	assert_int_equal(wire_get_text(&packet.body).length, 6);
+	peer_data(&h, packet.id, "wxyz", 4);
+	packet_release(&packet);
+	assert_int_equal(harness_wait(&h, &read), 0);
+	assert_int_equal(harness_wait(&h, &write), 0);
+
+	/* A new size that the server only says to have set. */
+	struct op cut = {
+	    .kind = OP_FSETATTR, .file = file, .attr = {.valid = ATTR_SIZE, .size = 1}};
+	harness_submit(&h, &cut);
+	peer_status(&h, peer_expect(&h, WIRE_FSETSTAT), 0);
+	peer_attrs(&h, peer_expect(&h, WIRE_FSTAT), 4, S_IFREG | 0644, 99);
+	assert_int_equal(harness_wait(&h, &cut), -EOPNOTSUPP);
+	/* Opening the file again for writing would empty it. */
+	assert_true(file->one_lane);
+	h.session->generation++;
+	assert_int_equal(harness_run(&h, &write), -ESTALE);
+	h.session->generation--;
+	remote_file_unref(file);
+	expect_close_of(&h, "reader");
+	expect_close_of(&h, "writer");
+
+	/* A lane that only ever read closes what it opened, too. */
+	file = remote_file_new(&h.remote, "/f", OPEN_READ | OPEN_WRITE);
+	h.done_count = 0;
+	read.file = file;
+	harness_submit(&h, &read);
+	peer_handle(&h, take_open(&h, &flags), "reader");
+	peer_attrs(&h, peer_expect(&h, WIRE_STAT), 4, S_IFREG | 0644, 99);
+	peer_data(&h, peer_expect(&h, WIRE_READ), "wxyz", 4);
+	assert_int_equal(harness_wait(&h, &read), 0);
+	remote_file_unref(file);
+	expect_close_of(&h, "reader");
 	assert_true(peer_is_quiet(&h));
-	peer_status(&h, second, WIRE_STATUS_EOF);
-	assert_int_equal(harness_wait(&h, &op), 0); /* before CLOSE is answered */
-	assert_string_equal(names.text, "a b ");
-	expect_close_of(&h, "d");
-	harness_close(&h);
-}
-
-static void test_names_come_in_the_order_of_asking(void **state)
-{
-	(void)state;
-	struct harness h;
-	struct names names = {.count = 0};
-	struct op op;
-	open_plain(&h);
-	start_list(&h, &op, &names);
-	uint32_t first = peer_expect(&h, WIRE_READDIR);
-	uint32_t second = peer_expect(&h, WIRE_READDIR);
-	send_names(&h, second, 2, "c d");
-	harness_pump(&h);
-	assert_int_equal(names.count, 0);
-	send_names(&h, first, 2, "a b");
-	first = peer_expect(&h, WIRE_READDIR);
-	second = peer_expect(&h, WIRE_READDIR);
-	assert_string_equal(names.text, "a b c d ");
-	/* Where replies change places, the end does not say that all is there. */
-	peer_status(&h, first, WIRE_STATUS_EOF);
-	harness_pump(&h);
-	assert_int_equal(h.done_count, 0);
-	send_names(&h, second, 1, "e");
-	assert_int_equal(harness_wait(&h, &op), 0);
-	assert_string_equal(names.text, "a b c d e ");
-	expect_close_of(&h, "d");
-	harness_close(&h);
-}
-
-static void test_a_large_directory_is_asked_for_ahead(void **state)
-{
-	(void)state;
-	struct harness h;
-	struct names names = {.count = 0};
-	struct op op;
-	open_plain(&h);
-	start_list(&h, &op, &names);
-	uint32_t ids[64];
-	unsigned asked = 2, answered = 0;
-	ids[0] = peer_expect(&h, WIRE_READDIR);
-	ids[1] = peer_expect(&h, WIRE_READDIR);
-	static const unsigned then_in_flight[] = {4, 8, 8, 8};
-	for (unsigned round = 0; round < 4; round++) {
-		struct bytes reply;
-		reply_begin(&reply, WIRE_NAME, ids[answered++]);
-		bytes_add_be32(&reply, 100);
-		for (int i = 0; i < 100; i++)
-			add_name(&reply, "n", 1);
-		peer_send(&h, &reply);
-		while (asked - answered < then_in_flight[round])
-			ids[asked++] = peer_expect(&h, WIRE_READDIR);
-		assert_true(peer_is_quiet(&h));
-	}
-	while (answered < asked)
-		peer_status(&h, ids[answered++], WIRE_STATUS_EOF);
-	assert_int_equal(harness_wait(&h, &op), 0);
-	assert_int_equal(names.count, 400);
-	expect_close_of(&h, "d");
-	assert_int_equal(h.progress_err, 0);
-	harness_close(&h);
-}
-
-static void test_a_huge_reply_is_taken_and_bad_names_are_left_out(void **state)
-{
-	(void)state;
-	enum { COUNT = 20000 };
-	struct harness h;
-	struct names names = {.count = 0};
-	struct op op;
-	open_plain(&h);
-	log_set_level(LOG_LEVEL_ERROR);
-	start_list(&h, &op, &names);
-	struct bytes reply;
-	reply_begin(&reply, WIRE_NAME, peer_expect(&h, WIRE_READDIR));
-	bytes_add_be32(&reply, COUNT + 3);
-	add_name(&reply, "../../etc/passwd", 16);
-	add_name(&reply, "nul\0inside", 10);
-	add_name(&reply, "", 0);
-	for (int i = 0; i < COUNT; i++) {
-		char name[32];
-		add_name(&reply, name, (size_t)snprintf(name, sizeof(name), "file%d", i));
-	}
-	assert_true(reply.length > 1500000);
-	peer_send(&h, &reply);
-	uint32_t second = peer_expect(&h, WIRE_READDIR);
-	peer_status(&h, second, WIRE_STATUS_EOF);
-	assert_int_equal(harness_wait(&h, &op), 0);
-	assert_int_equal(names.count, COUNT);
-	assert_memory_equal(names.text, "file0 file1 ", 12);
-	log_set_level(LOG_LEVEL_WARN);
-	harness_close(&h);
-}
-
-static void test_the_receiver_can_stop_a_listing(void **state)
-{
-	(void)state;
-	struct harness h;
-	struct names names = {.stop_after = 2};
-	struct op op;
-	open_plain(&h);
-	start_list(&h, &op, &names);
-	uint32_t first = peer_expect(&h, WIRE_READDIR);
-	uint32_t second = peer_expect(&h, WIRE_READDIR);
-	send_names(&h, first, 2, "a b");
-	assert_int_equal(harness_wait(&h, &op), -ECANCELED);
-	expect_close_of(&h, "d");
-	send_names(&h, second, 1, "c");
-	harness_pump(&h);
-	assert_int_equal(h.progress_err, 0);
-	assert_int_equal(names.count, 2);
-	harness_close(&h);
-}
-
-static void test_a_cancelled_listing_closes_its_handle(void **state)
-{
-	(void)state;
-	struct harness h;
-	struct names names = {.count = 0};
-	struct op op;
-	open_plain(&h);
-	/* While READDIRs are in flight. */
-	start_list(&h, &op, &names);
-	uint32_t first = peer_expect(&h, WIRE_READDIR);
-	uint32_t second = peer_expect(&h, WIRE_READDIR);
-	assert_true(h.session->ops->cancel(h.session, &op, -EINTR));
-	assert_int_equal(op.err, -EINTR);
-	expect_close_of(&h, "d");
-	send_names(&h, first, 1, "a");
-	peer_status(&h, second, WIRE_STATUS_EOF);
-	harness_pump(&h);
-	assert_int_equal(h.progress_err, 0);
-	/* Before the handle is there. */
-	h.done_count = 0;
-	harness_submit(&h, &op);
-	uint32_t id = peer_expect(&h, WIRE_OPENDIR);
-	assert_true(h.session->ops->cancel(h.session, &op, -EINTR));
-	peer_handle(&h, id, "late");
-	expect_close_of(&h, "late");
-	assert_int_equal(h.done_count, 1);
-	assert_int_equal(names.count, 0);
-	harness_close(&h);
-}
-
-static void test_errors_of_a_listing_are_told(void **state)
-{
-	(void)state;
-	struct harness h;
-	struct names names = {.count = 0};
-	open_plain(&h);
-	struct op op = {.kind = OP_LIST, .path = "/d", .entries = collect, .owner = &names};
-	harness_submit(&h, &op);
-	peer_status(&h, peer_expect(&h, WIRE_OPENDIR), 3);
-	assert_int_equal(harness_wait(&h, &op), -EACCES);
-
-	h.done_count = 0;
-	start_list(&h, &op, &names);
-	uint32_t first = peer_expect(&h, WIRE_READDIR);
-	peer_expect(&h, WIRE_READDIR);
-	peer_status(&h, first, 4);
-	assert_int_equal(harness_wait(&h, &op), -EREMOTEIO);
-	expect_close_of(&h, "d");
-
-	/* More names announced than sent. */
-	h.done_count = 0;
-	start_list(&h, &op, &names);
-	send_names(&h, peer_expect(&h, WIRE_READDIR), 3, "a b");
-	harness_pump(&h);
-	assert_int_equal(h.progress_err, -EPROTO);
-	assert_non_null(strstr(h.failure.text, "NAME"));
-	h.session->ops->disconnect(h.session);
-	assert_int_equal(op.err, -ENOLINK);
 	harness_close(&h);
 }
 
@@ -592,19 +453,14 @@ int main(void)
 	    cmocka_unit_test(test_open_asks_the_handle_when_the_path_gave_nothing),
 	    cmocka_unit_test(test_a_failed_open_fails_what_waits),
 	    cmocka_unit_test(test_a_new_file_gets_its_mode_whatever_the_servers_umask),
+	    cmocka_unit_test(test_a_file_that_cannot_be_opened_again_stays_on_its_lane),
 	    cmocka_unit_test(test_a_file_that_was_there_keeps_its_mode),
 	    cmocka_unit_test(test_a_cancelled_open_is_closed_again),
 	    cmocka_unit_test(test_a_lane_without_handle_opens_the_same_file),
 	    cmocka_unit_test(test_another_file_of_that_name_is_stale),
 	    cmocka_unit_test(test_a_file_without_name_is_stale),
 	    cmocka_unit_test(test_a_handle_dies_with_its_connection),
-	    cmocka_unit_test(test_a_small_directory_takes_two_round_trips),
-	    cmocka_unit_test(test_names_come_in_the_order_of_asking),
-	    cmocka_unit_test(test_a_large_directory_is_asked_for_ahead),
-	    cmocka_unit_test(test_a_huge_reply_is_taken_and_bad_names_are_left_out),
-	    cmocka_unit_test(test_the_receiver_can_stop_a_listing),
-	    cmocka_unit_test(test_a_cancelled_listing_closes_its_handle),
-	    cmocka_unit_test(test_errors_of_a_listing_are_told),
+	    cmocka_unit_test(test_some_servers_get_a_second_handle_to_read_by),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* An SFTP session against a peer that the test plays: requests, replies, and what goes wrong. */
+/* An SFTP session against a peer that the test plays: requests, replies, and what goes wrong.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +89,8 @@ static void test_login_text_is_shown_by_name(void **state)
 static void test_an_early_end_is_explained_by_the_transport(void **state)
 {
 	(void)state;
-	expect_no_connect("", 0, true, FAILURE_UNREACHABLE, "explained: sh: sftp-server: not found");
+	expect_no_connect("", 0, true, FAILURE_UNREACHABLE,
+	                  "explained: sh: sftp-server: not found");
 	expect_no_connect("", 0, false, FAILURE_UNREACHABLE, "explained:");
 }
 
@@ -139,10 +141,9 @@ static void test_limits_are_asked_for_and_kept(void **state)
 static void test_extensions_become_capabilities(void **state)
 {
 	(void)state;
-	static const char *const extensions[] = {"posix-rename@openssh.com", "1",
-	                                         "statvfs@openssh.com", "1", /* not as we know it */
-	                                         "fsync@openssh.com", "1",
-	                                         "vendor@example.com", "x", NULL};
+	static const char *const extensions[] = {
+	    "posix-rename@openssh.com", "1", "statvfs@openssh.com", "1", /* not as we know it */
+	    "fsync@openssh.com",        "1", "vendor@example.com",  "x", NULL};
 	struct harness h;
 	harness_open(&h, 0, 0);
 	harness_connect_as(&h, 6, extensions, NULL);
@@ -218,7 +219,8 @@ static void test_a_large_read_is_split_and_put_together(void **state)
 	assert_true(data && source);
 	fill(source, SIZE);
 
-	struct op op = {.kind = OP_READ, .file = file, .offset = 5000, .data = data, .length = SIZE};
+	struct op op = {
+	    .kind = OP_READ, .file = file, .offset = 5000, .data = data, .length = SIZE};
 	harness_submit(&h, &op);
 	struct bytes replies[10] = {BYTES_INIT};
 	for (int i = 0; i < 10; i++) {
@@ -273,14 +275,16 @@ static void test_a_short_reply_is_completed_unless_the_file_ends(void **state)
 	assert_memory_equal(data, "0123456789abc", 13);
 
 	/* A reply that ends where the file was seen to end costs no second question. */
-	struct op tail = {.kind = OP_READ, .file = file, .offset = 45, .data = data, .length = 64};
+	struct op tail = {
+	    .kind = OP_READ, .file = file, .offset = 45, .data = data, .length = 64};
 	harness_submit(&h, &tail);
 	peer_data(&h, peer_expect(&h, WIRE_READ), "fghij", 5);
 	assert_int_equal(harness_wait(&h, &tail), 0);
 	assert_int_equal(tail.count, 5);
 
 	/* Empty data would be asked for again for ever. */
-	struct op empty = {.kind = OP_READ, .file = file, .offset = 99, .data = data, .length = 9};
+	struct op empty = {
+	    .kind = OP_READ, .file = file, .offset = 99, .data = data, .length = 9};
 	harness_submit(&h, &empty);
 	peer_data(&h, peer_expect(&h, WIRE_READ), "", 0);
 	assert_int_equal(harness_wait(&h, &empty), 0);
@@ -338,7 +342,8 @@ static void test_a_large_write_arrives_whole_and_tells_its_first_error(void **st
 	CLEANUP_FREE char *got = calloc(1, SIZE);
 	assert_true(data && got);
 	fill(data, SIZE);
-	struct op op = {.kind = OP_WRITE, .file = file, .offset = 7, .data = data, .length = SIZE};
+	struct op op = {
+	    .kind = OP_WRITE, .file = file, .offset = 7, .data = data, .length = SIZE};
 	harness_submit(&h, &op);
 	uint32_t ids[16];
 	unsigned count = 0;
@@ -469,8 +474,7 @@ static void test_what_was_not_sent_is_not_sent_after_cancel(void **state)
 
 /* ---- the connection dies ---- */
 
-static void expect_death(const char *what, const void *reply, size_t length,
-                         const char *words)
+static void expect_death(const char *what, const void *reply, size_t length, const char *words)
 {
 	struct harness h;
 	char data[100];
@@ -513,13 +517,30 @@ static void test_malformed_replies_end_the_session(void **state)
 	DEATH("too short", "\0\0\0\x04\x65\0\0\0\0", "4 bytes long");
 	DEATH("too long", "\x7f\0\0\0\x65\0\0\0\0", "bytes long");
 	DEATH("type", "\0\0\0\x0b\x66\0\0\0S\0\0\0\x02hh", "HANDLE came in reply to LSTAT");
-	DEATH("OK for ATTRS", "\0\0\0\x09\x65\0\0\0S\0\0\0\0", "STATUS came in reply to LSTAT");
 	DEATH("truncated", "\0\0\0\x0a\x69\0\0\0S\0\0\0\x01\0", "cut short");
 	DEATH("status", "\0\0\0\x07\x65\0\0\0S\0\0", "cut short");
-	DEATH("data for LSTAT", "\0\0\0\x0a\x67\0\0\0S\0\0\0\x01x", "DATA came in reply to LSTAT");
+	DEATH("data for LSTAT", "\0\0\0\x0a\x67\0\0\0S\0\0\0\x01x",
+	      "DATA came in reply to LSTAT");
 	DEATH("data beyond", "\0\0\0\x6f\x67\0\0\0R\0\0\0\x65xxxxx", "where 100 were asked");
 	DEATH("data lengths", "\0\0\0\x0e\x67\0\0\0R\0\0\0\x03xxxxx", "holds 3");
 	DEATH("NAME for READ", "\0\0\0\x09\x68\0\0\0R\0\0\0\0", "NAME came in reply to READ");
+}
+
+static void test_ok_without_an_answer_is_an_error_of_the_op_alone(void **state)
+{
+	(void)state;
+	static const enum op_kind kinds[] = {OP_LSTAT, OP_READLINK, OP_LIST};
+	static const uint8_t requests[] = {WIRE_LSTAT, WIRE_READLINK, WIRE_OPENDIR};
+	struct harness h;
+	open_plain(&h);
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct op op = {.kind = kinds[i], .path = "/"};
+		h.done_count = 0;
+		harness_submit(&h, &op);
+		peer_status(&h, peer_expect(&h, requests[i]), WIRE_STATUS_OK);
+		assert_int_equal(harness_wait(&h, &op), -EIO);
+	}
+	harness_close(&h);
 }
 
 static void test_a_lost_connection_hands_all_ops_back(void **state)
@@ -575,6 +596,7 @@ int main(void)
 	    cmocka_unit_test(test_a_cancelled_read_does_not_touch_its_buffer),
 	    cmocka_unit_test(test_what_was_not_sent_is_not_sent_after_cancel),
 	    cmocka_unit_test(test_malformed_replies_end_the_session),
+	    cmocka_unit_test(test_ok_without_an_answer_is_an_error_of_the_op_alone),
 	    cmocka_unit_test(test_a_lost_connection_hands_all_ops_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

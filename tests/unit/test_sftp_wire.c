@@ -12,11 +12,11 @@
 #include "sftp/outq.h"
 #include "sftp/wire.h"
 
-#define ASSERT_BYTES(bytes, literal)                                                               \
-	do {                                                                                       \
-		assert_int_equal((bytes)->length, sizeof(literal) - 1);                            \
-		assert_memory_equal((bytes)->data, literal, sizeof(literal) - 1);                  \
-		bytes_clear(bytes);                                                                \
+#define ASSERT_BYTES(bytes, literal)                                              \
+	do {                                                                      \
+		assert_int_equal((bytes)->length, sizeof(literal) - 1);           \
+		assert_memory_equal((bytes)->data, literal, sizeof(literal) - 1); \
+		bytes_clear(bytes);                                               \
 	} while (0)
 
 #define IN(literal) wire_in(literal, sizeof(literal) - 1)
@@ -114,7 +114,8 @@ static void test_times_beyond_32_bits_are_clamped(void **state)
 	                           .atime = {.tv_sec = -5},
 	                           .mtime = {.tv_sec = INT64_C(0x100000001)}};
 	wire_handle_attr(&out, WIRE_FSETSTAT, 0, "h", 1, &attr);
-	ASSERT_BYTES(&out, "\0\0\0\x16\x0a\0\0\0\0\0\0\0\x01h\0\0\0\x08\0\0\0\0\xff\xff\xff\xff");
+	ASSERT_BYTES(&out,
+	             "\0\0\0\x16\x0a\0\0\0\0\0\0\0\x01h\0\0\0\x08\0\0\0\0\xff\xff\xff\xff");
 	bytes_release(&out);
 }
 
@@ -260,7 +261,8 @@ static void test_the_long_name_tells_links_and_type(void **state)
 		assert_int_equal(attr.nlink, cases[i].nlink);
 	}
 	struct remote_attr known = {.valid = ATTR_MODE, .mode = S_IFLNK | 0777};
-	wire_longname(text("-rw-r--r--    1 user     group          12 Jan  1 00:00 f"), &known);
+	wire_longname(text("-rw-r--r--    1 user     group          12 Jan  1 00:00 f"),
+	              &known);
 	assert_int_equal(known.mode, S_IFLNK | 0777);
 }
 

@@ -1,16 +1,15 @@
-/* The transports against a real sshd: keys, host keys, prompts, and the stream. */
+/* The transports against a real sshd: keys, prompts, the stream, and servers that are no good.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <arpa/inet.h>
-#include <errno.h>
+#include <cmocka.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,142 +19,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/secret.h"
-#include "live_sshd.h"
+#include "live_setup.h"
 #include "stream_check.h"
-#include "transport/connector.h"
 
-/* --- a person who answers by a script ---------------------------------------------------------- */
-
-struct person {
-	struct ssh_prompter base;
-	const char *answers[4]; /* one after the other; then nobody */
-	int consent;            /* to an unknown host key */
-	unsigned asked, confirmed;
-	char last[600]; /* question */
-	struct secret *given[4];
-};
-
-static const struct secret *person_ask(struct ssh_prompter *prompter, const char *prompt,
-                                       bool echo, bool fresh)
-{
-	struct person *person = CONTAINER_OF(prompter, struct person, base);
-	unsigned i = person->asked;
-	assert_false(echo);
-	assert_int_equal(fresh, i > 0);
-	snprintf(person->last, sizeof(person->last), "%s", prompt);
-	if (i == ARRAY_LEN(person->answers) || !person->answers[i])
-		return NULL;
-	person->asked++;
-	person->given[i] = secret_new(person->answers[i], strlen(person->answers[i]));
-	return person->given[i];
-}
-
-static int person_confirm(struct ssh_prompter *prompter, const char *question)
-{
-	struct person *person = CONTAINER_OF(prompter, struct person, base);
-	snprintf(person->last, sizeof(person->last), "%s", question);
-	person->confirmed++;
-	return person->consent;
-}
-
-/* --- one server and one connection --------------------------------------------------------------- */
-
-static struct live_sshd echo_server;
-
-/* A target and the strings it points to. */
-struct setup {
-	struct ssh_target target;
-	struct person person;
-	char host[20], known[120], key_room[3][120], options[6][200];
-	char *keys[4], *known_list[2], *option_list[7];
-	struct connector *connector;
-	struct transport *transport;
-	struct failure failure;
-};
-
-static void setup_key(struct setup *setup, const struct live_sshd *sshd, const char *name)
-{
-	size_t i = 0;
-	while (setup->keys[i])
-		i++;
-	setup->keys[i] =
-	    live_sshd_path(sshd, name, setup->key_room[i], sizeof(setup->key_room[i]));
-}
-
-/* Everything right but without a key: the host key is known. */
-static void setup_init(struct setup *setup, const struct live_sshd *sshd,
-                       enum ssh_transport_mode mode)
-{
-	memset(setup, 0, sizeof(*setup));
-	setup->person.base = (struct ssh_prompter){.ask = person_ask, .confirm = person_confirm};
-	setup->person.consent = -1;
-	snprintf(setup->host, sizeof(setup->host), "127.0.0.1");
-	live_sshd_path(sshd, "known", setup->known, sizeof(setup->known));
-	live_sshd_write(sshd, "known", "# first line\n[127.0.0.1]:%u %s\n", sshd->port,
-	                live_sshd_public(sshd, "host"));
-	setup->known_list[0] = setup->known;
-	setup->target = (struct ssh_target){
-	    .mode = mode,
-	    .alias = setup->host,
-	    .hostname = setup->host,
-	    .user = echo_server.user,
-	    .port = sshd->port,
-	    .port_given = true,
-	    .identities = setup->keys,
-	    .user_known_hosts = setup->known_list,
-	    .host_key_policy = HOST_KEY_STRICT,
-	    .password_auth = true,
-	    .keyboard_auth = true,
-	    .pubkey_auth = true,
-	    .prompter = &setup->person.base,
-	};
-}
-
-static int setup_open(struct setup *setup)
-{
-	setup->connector = connector_new(&setup->target);
-	assert_non_null(setup->connector);
-	return connector_open(setup->connector, clock_now_ns() + 20 * NS_PER_SEC, NULL,
-	                      &setup->transport, &setup->failure);
-}
-
-static void setup_close(struct setup *setup)
-{
-	if (setup->transport)
-		setup->transport->ops->close(setup->transport);
-	setup->transport = NULL;
-	connector_free(setup->connector);
-	setup->connector = NULL;
-}
-
-static void setup_release(struct setup *setup)
-{
-	setup_close(setup);
-	for (size_t i = 0; i < ARRAY_LEN(setup->person.given); i++)
-		secret_free(setup->person.given[i]);
-}
-
-static void expect_open(struct setup *setup, size_t echo_bytes)
-{
-	if (setup_open(setup))
-		fail_msg("%s", setup->failure.text);
-	stream_check_echo(setup->transport, echo_bytes);
-	setup_close(setup);
-}
-
-static void expect_failure(struct setup *setup, enum failure_kind kind, const char *part)
-{
-	setup->failure = (struct failure){0};
-	if (!setup_open(setup))
-		fail_msg("connected, where \"%s\" was expected", part);
-	setup_close(setup);
-	if (setup->failure.kind != kind || !strstr(setup->failure.text, part))
-		fail_msg("kind %d: %s", (int)setup->failure.kind, setup->failure.text);
-}
-
-/* --- keys ------------------------------------------------------------------------------------------ */
+/* --- keys --- */
 
 static void key_file_and_64_mib_both_ways(void **state)
 {
@@ -265,8 +132,9 @@ static void agent_keys_are_used(void **state)
 	char socket_path[120], public_path[120];
 	live_sshd_path(&echo_server, "agent", socket_path, sizeof(socket_path));
 	live_run("ssh-agent -a %s > %s/agent.env", socket_path, echo_server.folder);
-	live_run("cd %s && for k in rsa stranger plain; do SSH_AUTH_SOCK=%s ssh-add -q $k; done",
-	         echo_server.folder, socket_path);
+	live_run(
+	    "cd %s && for k in rsa stranger plain; do SSH_AUTH_SOCK=%s ssh-add -q $k; done",
+	    echo_server.folder, socket_path);
 
 	setup_init(&setup, &echo_server, SSH_MODE_SSH2);
 	setup.target.agent_socket = socket_path;
@@ -305,128 +173,14 @@ static void silent_agent_does_not_hang(void **state)
 	setup_release(&setup);
 }
 
-/* --- host keys --------------------------------------------------------------------------------------- */
-
-static void changed_host_key_is_loud(void **state)
-{
-	(void)state;
-	struct setup setup;
-	char where[200];
-	setup_init(&setup, &echo_server, SSH_MODE_SSH2);
-	setup_key(&setup, &echo_server, "plain");
-	live_sshd_write(&echo_server, "known", "# a\n# b\n[127.0.0.1]:%u %s\n", echo_server.port,
-	                live_sshd_public(&echo_server, "stranger"));
-	setup.target.host_key_policy = HOST_KEY_ACCEPT_NEW;
-	snprintf(where, sizeof(where), "%s line 3", setup.known);
-	expect_failure(&setup, FAILURE_HOST_KEY, "HAS CHANGED");
-	assert_non_null(strstr(setup.failure.text, where));
-	/* With "no" it goes on, by keys alone. */
-	setup.target.host_key_policy = HOST_KEY_NO;
-	expect_open(&setup, 1000);
-	setup_release(&setup);
-}
-
-static void revoked_and_certified_hosts_are_refused(void **state)
-{
-	(void)state;
-	struct setup setup;
-	setup_init(&setup, &echo_server, SSH_MODE_SSH2);
-	setup_key(&setup, &echo_server, "plain");
-	setup.target.host_key_policy = HOST_KEY_NO;
-	live_sshd_write(&echo_server, "known", "@revoked * %s\n",
-	                live_sshd_public(&echo_server, "host"));
-	expect_failure(&setup, FAILURE_HOST_KEY, "IS REVOKED");
-	live_sshd_write(&echo_server, "known", "@cert-authority * %s\n",
-	                live_sshd_public(&echo_server, "stranger"));
-	expect_failure(&setup, FAILURE_HOST_KEY, "transport=ssh");
-	setup_release(&setup);
-}
-
-static void unknown_host_follows_the_policy(void **state)
-{
-	(void)state;
-	struct setup setup;
-	setup_init(&setup, &echo_server, SSH_MODE_SSH2);
-	setup_key(&setup, &echo_server, "plain");
-	unlink(setup.known);
-
-	expect_failure(&setup, FAILURE_HOST_KEY, "accept-new");
-	setup.target.host_key_policy = HOST_KEY_ASK;
-	expect_failure(&setup, FAILURE_HOST_KEY, "is not known"); /* nobody to ask */
-	setup.person.consent = 0;
-	expect_failure(&setup, FAILURE_HOST_KEY, "not accepted");
-	assert_non_null(strstr(setup.person.last, "ED25519 fingerprint: SHA256:"));
-	assert_int_equal(access(setup.known, F_OK), -1);
-
-	/* A yes is kept: the next time nobody is asked. */
-	setup.person.consent = 1;
-	expect_open(&setup, 1000);
-	assert_int_equal(setup.person.confirmed, 3);
-	setup.target.host_key_policy = HOST_KEY_STRICT;
-	expect_open(&setup, 1000);
-
-	unlink(setup.known);
-	setup.target.host_key_policy = HOST_KEY_ACCEPT_NEW;
-	setup.target.hash_known_hosts = true;
-	expect_open(&setup, 1000);
-	live_run("grep -q '^|1|' %s && ! grep -q 127.0.0.1 %s", setup.known, setup.known);
-	setup.target.host_key_policy = HOST_KEY_STRICT;
-	expect_open(&setup, 1000);
-
-	unlink(setup.known);
-	setup.target.host_key_policy = HOST_KEY_NO;
-	expect_open(&setup, 1000);
-	setup_release(&setup);
-}
-
-static void yes_counts_for_all_lanes_without_a_file(void **state)
-{
-	(void)state;
-	struct setup setup;
-	static char nowhere[] = "/dev/null";
-	struct transport *second = NULL;
-	setup_init(&setup, &echo_server, SSH_MODE_SSH2);
-	setup_key(&setup, &echo_server, "plain");
-	setup.known_list[0] = nowhere;
-	setup.target.host_key_policy = HOST_KEY_ASK;
-	setup.person.consent = 1;
-	assert_int_equal(setup_open(&setup), 0);
-	assert_int_equal(connector_open(setup.connector, clock_now_ns() + 20 * NS_PER_SEC, NULL,
-	                                &second, &setup.failure),
-	                 0);
-	assert_int_equal(setup.person.confirmed, 1);
-	stream_check_echo(second, 1000);
-	second->ops->close(second);
-	setup_release(&setup);
-}
-
-static void known_type_is_preferred(void **state)
-{
-	(void)state;
-	struct live_sshd sshd;
-	struct setup setup;
-	char extra[200];
-	/* The server has two keys; only the one it would not choose itself is known. */
-	live_sshd_start(&sshd, "sftp /bin/cat", "LoginGraceTime 60");
-	snprintf(extra, sizeof(extra), "echo HostKey %s/ecdsa >> %s/sshd_config", sshd.folder,
-	         sshd.folder);
-	live_run("%s; kill -HUP %d; sleep 1", extra, (int)sshd.pid);
-	setup_init(&setup, &sshd, SSH_MODE_SSH2);
-	setup_key(&setup, &sshd, "plain");
-	live_sshd_write(&sshd, "known", "[127.0.0.1]:%u %s\n", sshd.port,
-	                live_sshd_public(&sshd, "ecdsa"));
-	expect_open(&setup, 1000);
-	setup_release(&setup);
-	live_sshd_stop(&sshd);
-}
-
-/* --- servers that are no good -------------------------------------------------------------------------- */
+/* --- servers that are no good --- */
 
 static void missing_subsystem_is_told(void **state)
 {
 	(void)state;
 	struct setup setup;
-	static char other[] = "nosuch", cat[] = "/bin/cat", broken[] = "/bin/ls /nonexistent-file";
+	static char other[] = "nosuch", cat[] = "/bin/cat",
+	            broken[] = "/bin/ls /nonexistent-file";
 	setup_init(&setup, &echo_server, SSH_MODE_SSH2);
 	setup_key(&setup, &echo_server, "plain");
 	setup.target.sftp_server = other;
@@ -483,7 +237,8 @@ static void other_services_are_named(void **state)
 		enum failure_kind kind;
 		const char *part;
 	} cases[] = {
-	    {"220 mail.example ESMTP\r\n", FAILURE_PROTOCOL, "it says \"220 mail.example ESMTP"},
+	    {"220 mail.example ESMTP\r\n", FAILURE_PROTOCOL,
+	     "it says \"220 mail.example ESMTP"},
 	    {"Exceeded MaxStartups\r\n", FAILURE_TOO_MANY, "MaxStartups"},
 	    {"", FAILURE_TOO_MANY, "hung up before it introduced itself"},
 	    {"SSH-2.0-short\r\n", FAILURE_UNREACHABLE, "closed the connection"},
@@ -511,13 +266,13 @@ static void silent_server_meets_deadline_and_cancel(void **state)
 	struct setup setup;
 	unsigned port;
 	_Atomic bool cancel = true;
-	CLEANUP_CLOSE int fd = listener(&port);
+	CLEANUP_CLOSE __attribute__((unused)) int fd = listener(&port);
 	setup_init(&setup, &echo_server, SSH_MODE_SSH2);
 	setup.target.port = port;
 	setup.connector = connector_new(&setup.target);
 	uint64_t start = clock_now_ns();
-	assert_int_equal(connector_open(setup.connector, start + NS_PER_SEC, NULL, &setup.transport,
-	                                &setup.failure),
+	assert_int_equal(connector_open(setup.connector, start + NS_PER_SEC, NULL,
+	                                &setup.transport, &setup.failure),
 	                 -1);
 	assert_int_equal(setup.failure.kind, FAILURE_UNREACHABLE);
 	assert_true(clock_now_ns() - start < 3 * NS_PER_SEC);
@@ -526,101 +281,6 @@ static void silent_server_meets_deadline_and_cancel(void **state)
 	                                &setup.transport, &setup.failure),
 	                 -1);
 	assert_true(clock_now_ns() - start < 2 * NS_PER_SEC);
-	setup_release(&setup);
-}
-
-/* --- the ssh program, and the choice ------------------------------------------------------------------- */
-
-static void setup_child(struct setup *setup, const char *key)
-{
-	static const char *const fixed[] = {"StrictHostKeyChecking=yes", "BatchMode=yes",
-	                                    "IdentitiesOnly=yes"};
-	static char none[] = "/dev/null";
-	size_t count = 0;
-	setup->target.config_file = none;
-	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-		snprintf(setup->options[count++], sizeof(setup->options[0]), "%s", fixed[i]);
-	snprintf(setup->options[count++], sizeof(setup->options[0]), "UserKnownHostsFile=%s",
-	         setup->known);
-	snprintf(setup->options[count++], sizeof(setup->options[0]), "IdentityFile=%s/%s",
-	         echo_server.folder, key);
-	for (size_t i = 0; i < count; i++)
-		setup->option_list[i] = setup->options[i];
-	setup->target.ssh_options = setup->option_list;
-}
-
-static void child_ssh_carries_the_stream(void **state)
-{
-	(void)state;
-	struct setup setup;
-	setup_init(&setup, &echo_server, SSH_MODE_SSH);
-	setup_child(&setup, "rsa");
-	assert_int_equal(setup_open(&setup), 0);
-	assert_string_equal(setup.transport->kind, "ssh");
-	stream_check_echo(setup.transport, 64 << 20);
-	setup_release(&setup);
-}
-
-static void explained_by_child(struct setup *setup, enum failure_kind kind, const char *part)
-{
-	char text[20];
-	assert_int_equal(setup_open(setup), 0);
-	stream_read_all(setup->transport, text, sizeof(text));
-	assert_string_equal(text, "");
-	transport_explain(setup->transport, &setup->failure);
-	setup_close(setup);
-	if (setup->failure.kind != kind || !strstr(setup->failure.text, part))
-		fail_msg("kind %d: %s", (int)setup->failure.kind, setup->failure.text);
-}
-
-static void child_ssh_explains_its_failure(void **state)
-{
-	(void)state;
-	struct setup setup;
-	static char other[] = "nosuch";
-	setup_init(&setup, &echo_server, SSH_MODE_SSH);
-	setup_child(&setup, "stranger");
-	explained_by_child(&setup, FAILURE_AUTH, "Permission denied (publickey)");
-	setup_child(&setup, "plain");
-	setup.target.sftp_server = other;
-	explained_by_child(&setup, FAILURE_PROTOCOL, "subsystem request failed");
-	setup.target.sftp_server = NULL;
-	live_sshd_write(&echo_server, "known", "\n\n\n[127.0.0.1]:%u %s\n", echo_server.port,
-	                live_sshd_public(&echo_server, "stranger"));
-	explained_by_child(&setup, FAILURE_HOST_KEY, "/known:4");
-	unlink(setup.known);
-	explained_by_child(&setup, FAILURE_HOST_KEY, "accept-new");
-	setup.target.port = 1;
-	explained_by_child(&setup, FAILURE_UNREACHABLE, "Connection refused");
-	setup_release(&setup);
-}
-
-static void near_server_gets_the_child(void **state)
-{
-	(void)state;
-	struct setup setup;
-	setup_init(&setup, &echo_server, SSH_MODE_AUTO);
-	setup_child(&setup, "plain");
-	assert_int_equal(setup_open(&setup), 0);
-	assert_string_equal(setup.transport->kind, "ssh");
-	assert_non_null(strstr(connector_reason(setup.connector), "ssh: round trip 0."));
-	stream_check_echo(setup.transport, 100000);
-	setup_release(&setup);
-}
-
-static void without_ssh_program_it_is_libssh2(void **state)
-{
-	(void)state;
-	struct setup setup;
-	static char missing[] = "/nonexistent/ssh";
-	char *command[] = {missing, NULL};
-	setup_init(&setup, &echo_server, SSH_MODE_AUTO);
-	setup.target.ssh_command = command;
-	setup_key(&setup, &echo_server, "plain");
-	assert_int_equal(setup_open(&setup), 0);
-	assert_string_equal(setup.transport->kind, "ssh2");
-	assert_non_null(strstr(connector_reason(setup.connector), "no ssh program"));
-	stream_check_echo(setup.transport, 100000);
 	setup_release(&setup);
 }
 
@@ -639,20 +299,6 @@ static void ciphers_of_the_user_are_kept(void **state)
 	setup_release(&setup);
 }
 
-static int start_echo_server(void **state)
-{
-	(void)state;
-	live_sshd_start(&echo_server, "sftp /bin/cat", "");
-	return 0;
-}
-
-static int stop_echo_server(void **state)
-{
-	(void)state;
-	live_sshd_stop(&echo_server);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -665,21 +311,12 @@ int main(void)
 	    cmocka_unit_test(failure_lists_what_was_offered_and_tried),
 	    cmocka_unit_test(agent_keys_are_used),
 	    cmocka_unit_test(silent_agent_does_not_hang),
-	    cmocka_unit_test(changed_host_key_is_loud),
-	    cmocka_unit_test(revoked_and_certified_hosts_are_refused),
-	    cmocka_unit_test(unknown_host_follows_the_policy),
-	    cmocka_unit_test(yes_counts_for_all_lanes_without_a_file),
-	    cmocka_unit_test(known_type_is_preferred),
 	    cmocka_unit_test(missing_subsystem_is_told),
 	    cmocka_unit_test(other_services_are_named),
 	    cmocka_unit_test(silent_server_meets_deadline_and_cancel),
-	    cmocka_unit_test(child_ssh_carries_the_stream),
-	    cmocka_unit_test(child_ssh_explains_its_failure),
-	    cmocka_unit_test(near_server_gets_the_child),
-	    cmocka_unit_test(without_ssh_program_it_is_libssh2),
 	    cmocka_unit_test(ciphers_of_the_user_are_kept),
 	};
 	if (!live_sshd_possible())
 		return LIVE_SKIP;
-	return cmocka_run_group_tests(tests, start_echo_server, stop_echo_server);
+	return cmocka_run_group_tests(tests, live_start, live_stop);
 }

@@ -534,6 +534,24 @@ static void test_resolve(void **state)
 	config_release(&config);
 }
 
+/* As mount(8) starts its helpers: without PATH and HOME. */
+static void test_bare_environment(void **state)
+{
+	(void)state;
+	struct config config;
+	struct failure failure;
+	CLEANUP_FREE char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+	unsetenv("PATH");
+	unsetenv("HOME");
+	assert_int_equal(resolve(&config, ":/d", "sftp_server=/x", &failure), 0);
+	assert_non_null(strstr(getenv("PATH"), "/usr/bin"));
+	assert_non_null(getenv("HOME"));
+	config_release(&config);
+	setenv("PATH", fake_bin, 1);
+	if (home)
+		setenv("HOME", home, 1);
+}
+
 static void test_resolve_without_ssh(void **state)
 {
 	(void)state;
@@ -577,6 +595,8 @@ int main(void)
 	    cmocka_unit_test(test_review),
 	    cmocka_unit_test(test_spawn),
 	    cmocka_unit_test_setup_teardown(test_resolve, make_fake_ssh, drop_fake_ssh),
+	    cmocka_unit_test_setup_teardown(test_bare_environment, make_fake_ssh,
+	                                    drop_fake_ssh),
 	    cmocka_unit_test_setup_teardown(test_resolve_without_ssh, make_fake_ssh,
 	                                    drop_fake_ssh),
 	};

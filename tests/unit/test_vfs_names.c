@@ -109,6 +109,46 @@ static void another_kind_of_file_is_another_node(void **state)
 	assert_true(st.st_ino != ino);
 }
 
+static void answers_older_than_our_change_of_the_name_are_not_entered(void **state)
+{
+	struct harness *h = *state;
+	fake_put_file(h->fake, ROOT "/old", "x", 1, 1000);
+	struct answer present, absent;
+	struct vfs_entry entry;
+	struct node *node;
+	answer_begin(h->vfs, &present, NULL);
+	answer_begin(h->vfs, &absent, NULL);
+	present.attr = (struct remote_attr){.valid = ATTR_MODE, .mode = S_IFREG | 0644};
+	assert_int_equal(vfs_unlink(h->vfs, h->root, "old"), 0);
+	close_file(h, create_file(h, h->root, "new", &node));
+	/* "old" was there, and "new" was not, when the server was asked */
+	assert_int_equal(entry_enter(h->vfs, h->root, "old", 3, &present, &entry), ENTRY_AGAIN);
+	entry_enter_negative(h->vfs, h->root, "new", 3, &absent, &entry);
+	assert_int_equal(entry.entry_valid_ns, 0);
+	fake_reset_counts(h->fake);
+	look_fails(h, h->root, "old", -ENOENT);
+	assert_ptr_equal(look(h, h->root, "new"), node);
+	assert_int_equal(asked(h, OP_LSTAT), 0);
+	/* also when the table has forgotten the name since */
+	vfs_forget(h->vfs, node, 2);
+	entry_enter_negative(h->vfs, h->root, "new", 3, &absent, &entry);
+	assert_ptr_not_equal(look(h, h->root, "new"), NULL);
+	/* answers about other names are as good as before */
+	assert_int_equal(vfs_lookup(h->vfs, h->root, "other", &entry), -ENOENT);
+	assert_true(entry.entry_valid_ns > 0);
+}
+
+static void a_file_that_somebody_removed_is_looked_up_anew(void **state)
+{
+	struct harness *h = *state;
+	fake_put_file(h->fake, ROOT "/f", "x", 1, 1000);
+	struct node *f = look(h, h->root, "f");
+	fake_remove(h->fake, ROOT "/f");
+	struct vfs_open_info info;
+	assert_int_equal(vfs_open(h->vfs, f, O_RDONLY, &info), -ENOENT);
+	look_fails(h, h->root, "f", -ENOENT);
+}
+
 /* ---- inode numbers ---- */
 
 static void numbers_are_the_same_after_a_forget(void **state)
@@ -129,6 +169,23 @@ static void numbers_are_the_same_after_a_forget(void **state)
 	assert_int_equal(stat_of(h, look(h, sub2, "f")).st_ino, ino_f);
 	/* and a new directory under the old name has another one */
 	assert_true(stat_of(h, make_dir(h, h->root, "d")).st_ino != ino_d);
+}
+
+static void the_whole_server_can_be_mounted(void **state)
+{
+	struct harness *h = *state;
+	struct vfs_config config = harness_config();
+	config.root = "/";
+	harness_configure(h, &config);
+	struct node *share = look(h, look(h, h->root, "srv"), "share"), *f;
+	close_file(h, create_file(h, share, "f", &f));
+	assert_true(fake_exists(h->fake, ROOT "/f"));
+	forget(h, make_dir(h, h->root, "top"));
+	assert_true(fake_exists(h->fake, "/top"));
+	struct vfs_dir *dir;
+	bool keep;
+	assert_int_equal(vfs_opendir(h->vfs, h->root, &dir, &keep), 0);
+	vfs_releasedir(h->vfs, dir);
 }
 
 /* ---- rename ---- */
@@ -270,6 +327,8 @@ static void a_missing_path_waits_for_the_rename_under_way(void **state)
 	fake_wait_count(h->fake, OP_RENAME, 1);
 	assert_int_equal(pthread_create(&asker, NULL, run_getattr, &call), 0);
 	fake_wait_count(h->fake, OP_LSTAT, 1);
+	const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+	nanosleep(&pause, NULL); /* time to give up too early */
 	fake_hold(h->fake, OP_RENAME, false);
 	pthread_join(mover, NULL);
 	pthread_join(asker, NULL);
@@ -313,8 +372,8 @@ static void an_unlinked_open_file_goes_on_working(void **state)
 	assert_int_equal(st.st_nlink, 0);
 	const struct stat cut = {.st_size = 2};
 	uint64_t valid_ns;
-	assert_int_equal(
-	    vfs_setattr(h->vfs, node, NULL, VFS_SET_SIZE, &cut, &st, &valid_ns), 0);
+	assert_int_equal(vfs_setattr(h->vfs, node, NULL, VFS_SET_SIZE, &cut, &st, &valid_ns),
+	                 0);
 	assert_int_equal(st.st_size, 2);
 	assert_reads(h, file, "te");
 	/* a second descriptor, as by /proc/self/fd */
@@ -492,8 +551,8 @@ static void moved_links_are_read_anew(void **state)
 {
 	struct harness *h = *state;
 	struct node *a = make_dir(h, h->root, "a"), *b = make_dir(h, a, "b");
-	fake_put_symlink(h->fake, ROOT "/a/b/l", ROOT "/x");
-	look(h, b, "l");
+	struct vfs_entry entry;
+	assert_int_equal(vfs_symlink(h->vfs, ROOT "/x", b, "l", &entry), 0);
 	assert_target(h, b, "l", 0, "../../x");
 	assert_int_equal(vfs_rename(h->vfs, a, "b", h->root, "b", 0), 0);
 	assert_int_equal(h->data_events, 1);
@@ -528,7 +587,10 @@ int main(void)
 	    TEST(fixed_timeouts_replace_adaptive_ones),
 	    TEST(a_name_that_is_too_long_is_refused),
 	    TEST(another_kind_of_file_is_another_node),
+	    TEST(answers_older_than_our_change_of_the_name_are_not_entered),
+	    TEST(a_file_that_somebody_removed_is_looked_up_anew),
 	    TEST(numbers_are_the_same_after_a_forget),
+	    TEST(the_whole_server_can_be_mounted),
 	    TEST(renaming_a_directory_moves_its_open_files),
 	    TEST(a_replaced_open_file_goes_on_working),
 	    TEST(rename_flags_are_obeyed),

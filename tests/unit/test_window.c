@@ -87,6 +87,16 @@ static void requests_out_of_order_are_one_stream(void **state)
 	assert_int_equal(end, 1280 * KIB + WINDOW_START);
 }
 
+static void the_second_request_may_come_before_the_first(void **state)
+{
+	(void)state;
+	struct window_set set = {0};
+	assert_true(is_empty(read_at(&set, 128 * KIB, 128 * KIB, WINDOW_MISSING)));
+	struct advice advice = read_at(&set, 0, 128 * KIB, WINDOW_MISSING);
+	assert_int_equal(advice.from, 256 * KIB);
+	assert_int_equal(advice.to, 512 * KIB);
+}
+
 static void interleaved_streams_have_windows_of_their_own(void **state)
 {
 	(void)state;
@@ -174,10 +184,10 @@ static void the_bound_follows_the_link(void **state)
  * it keeps one request of 128 KiB beyond the one that the program waits for.
  */
 struct link_model {
-	double rtt, rate;    /* seconds, bytes per second */
-	double busy_until;   /* when the link has carried all that was asked for */
-	double *arrival;     /* of each block; 0: not asked for */
-	double best_rate;    /* as a meter on the link would have seen it */
+	double rtt, rate;  /* seconds, bytes per second */
+	double busy_until; /* when the link has carried all that was asked for */
+	double *arrival;   /* of each block; 0: not asked for */
+	double best_rate;  /* as a meter on the link would have seen it */
 	uint64_t asked;
 };
 
@@ -260,6 +270,7 @@ int main(void)
 	    cmocka_unit_test(a_read_elsewhere_must_be_followed_by_two),
 	    cmocka_unit_test(random_reads_get_no_advice),
 	    cmocka_unit_test(requests_out_of_order_are_one_stream),
+	    cmocka_unit_test(the_second_request_may_come_before_the_first),
 	    cmocka_unit_test(interleaved_streams_have_windows_of_their_own),
 	    cmocka_unit_test(the_window_doubles_only_when_the_reader_waits),
 	    cmocka_unit_test(lost_blocks_and_refusals_halve_the_window),

@@ -164,9 +164,9 @@ struct transfer {
 	size_t length;
 };
 
-#define TRANSFER_INIT                                                                              \
-	{                                                                                          \
-		.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER               \
+#define TRANSFER_INIT                                                                \
+	{                                                                            \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER \
 	}
 
 static void end_transfer(struct transfer *transfer, int err)

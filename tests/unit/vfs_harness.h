@@ -1,7 +1,7 @@
 /*
- * What the tests of vfs/ share: a fake server with a mount on it whose root is /srv/share, calls
- * that assert their success, reads and writes that wait, and a count of the events. Tests look
- * into struct vfs where the outside does not show what they check.
+ * What the tests of vfs/ share: a fake server with a mount on it whose root is /srv/share,
+ * calls that assert their success, reads and writes that wait, and a count of the events. Tests
+ * look into struct vfs where the outside does not show what they check.
  */
 #ifndef MOORFS_TESTS_VFS_HARNESS_H
 #define MOORFS_TESTS_VFS_HARNESS_H
