@@ -1,5 +1,7 @@
 #include "remote/choose.h"
 
+#include <limits.h>
+
 #include "base/clock.h"
 
 enum { MAX_ATTEMPTS = 5 };
@@ -17,6 +19,8 @@ static uint64_t lane_cost(const struct lane_view *lane, bool first, bool alone,
 		return cost;
 	if (op->file && !lane->has_handle)
 		cost += CHOOSE_OPEN_COST;
+	if (lane->spared)
+		cost += UINT64_C(1) << 39;
 	/* The first lane is kept clear for metadata, above all. */
 	if (first && !alone && lane->bulk_bytes + op->length > CHOOSE_FIRST_LANE_BULK)
 		cost += UINT64_C(1) << 40;
@@ -41,6 +45,13 @@ int choose_lane(const struct lane_view *lanes, size_t count, const struct op *op
 		}
 	}
 	return best;
+}
+
+unsigned choose_bulk_lanes(uint64_t rtt_ns, unsigned processors)
+{
+	if (rtt_ns == 0 || rtt_ns >= CHOOSE_NEAR_MS * NS_PER_MS)
+		return UINT_MAX;
+	return processors < 4 ? 1 : processors / 2;
 }
 
 bool choose_wants_lane(const struct lane_view *lanes, size_t count)

@@ -19,6 +19,7 @@ enum {
 	CHOOSE_FIRST_LANE_BULK = 256 * 1024, /* bulk bytes lane 0 carries beside others */
 	CHOOSE_OPEN_COST = 512 * 1024,       /* bytes in flight that one more open is worth */
 	CHOOSE_META_COST = 4096,             /* bytes in flight that a metadata op counts as */
+	CHOOSE_NEAR_MS = 3,                  /* a round trip under it means: near */
 	CHOOSE_WARM_BULK = 512 * 1024, /* in flight on every lane: one more lane is wanted */
 };
 
@@ -27,6 +28,7 @@ struct lane_view {
 	uint64_t bulk_bytes; /* queued and in flight */
 	unsigned meta_ops;
 	bool has_handle; /* of op->file */
+	bool spared;     /* carries no bulk unless it must: see choose_bulk_lanes() */
 };
 
 /*
@@ -35,6 +37,14 @@ struct lane_view {
  */
 int choose_lane(const struct lane_view *lanes, size_t count, const struct op *op,
                 bool must_have_handle);
+
+/*
+ * How many lanes beside the first are worth filling with bulk data. At a distance every lane
+ * adds rate, as each has a window of its own. Near the server it is the processors that bound
+ * the rate: a lane takes two of them here (ours and the cipher's) and more on the server, and
+ * lanes beyond that only compete.
+ */
+unsigned choose_bulk_lanes(uint64_t rtt_ns, unsigned processors);
 
 /* Whether one more lane would help after the choice. */
 bool choose_wants_lane(const struct lane_view *lanes, size_t count);

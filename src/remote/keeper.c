@@ -63,9 +63,10 @@ static void keep_connected(struct pool *pool, uint64_t now, uint64_t *next)
 	}
 	if (pool->lane_limit < pool->config.max_lanes && now >= pool->lane_limit_until_ns)
 		pool->lane_limit = pool->config.max_lanes;
-	if (pool->warm && pool->wants_lane && up < pool->lane_limit)
+	unsigned goal = pool_lane_goal(pool);
+	if (pool->warm && pool->wants_lane && up < goal)
 		want_lane(pool);
-	if (up >= pool->lane_limit)
+	if (up >= goal)
 		pool->wants_lane = false;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -23,6 +24,17 @@ unsigned pool_lanes_up(const struct pool *pool)
 	for (unsigned i = 0; i < pool->config.max_lanes; i++)
 		up += pool->lanes[i].state == LANE_UP;
 	return up;
+}
+
+static unsigned bulk_lanes_of(const struct pool *pool)
+{
+	return choose_bulk_lanes(estimate_rtt_ns(&pool->estimate), pool->processors);
+}
+
+unsigned pool_lane_goal(const struct pool *pool)
+{
+	unsigned bulk_lanes = bulk_lanes_of(pool);
+	return bulk_lanes < pool->lane_limit ? bulk_lanes + 1 : pool->lane_limit;
 }
 
 /* True when the lane's present session has a handle of the file. */
@@ -75,18 +87,21 @@ struct lane *pool_dispatch(struct pool *pool, struct op *op, int *err)
 		return dispatch_pinned(pool, op, err);
 
 	struct lane_view views[REMOTE_MAX_LANES];
+	unsigned bulk_lanes = bulk_lanes_of(pool), ups = 0;
 	for (unsigned i = 0; i < pool->config.max_lanes; i++) {
 		const struct lane *lane = &pool->lanes[i];
 		views[i] = (struct lane_view){.up = lane->state == LANE_UP && !lane->retire,
 		                              .bulk_bytes = lane->bulk_bytes,
 		                              .meta_ops = lane->meta_ops,
-		                              .has_handle = lane_has_handle(lane, op->file)};
+		                              .has_handle = lane_has_handle(lane, op->file),
+		                              .spared = ups > bulk_lanes};
+		ups += views[i].up;
 	}
 	bool unlinked = op->kind != OP_OPEN && is_unlinked(op->file);
 	int index = choose_lane(views, pool->config.max_lanes, op, unlinked);
 	if (index >= 0) {
 		queue_on_lane(&pool->lanes[index], op);
-		if (pool->warm && !pool->wants_lane &&
+		if (pool->warm && !pool->wants_lane && ups < pool_lane_goal(pool) &&
 		    choose_wants_lane(views, pool->config.max_lanes)) {
 			pool->wants_lane = true;
 			pthread_cond_broadcast(&pool->changed);
@@ -196,6 +211,8 @@ struct pool *pool_new(struct session_factory *factory, const struct pool_config 
 	pool->factory = factory;
 	pool->config = *config;
 	pool->lane_limit = config->max_lanes;
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	pool->processors = processors > 0 ? (unsigned)processors : 1;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->changed, NULL);
 	list_init(&pool->waiting);

@@ -60,6 +60,7 @@ struct pool {
 	struct remote remote;
 	struct session_factory *factory;
 	struct pool_config config;
+	unsigned processors;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a lane's state, the waiting list, `closing` */
@@ -91,6 +92,8 @@ extern const struct session_events lane_events;
 
 /* pool.c: all with the lock held */
 unsigned pool_lanes_up(const struct pool *pool);
+/* How many lanes the load may ask for. */
+unsigned pool_lane_goal(const struct pool *pool);
 /*
  * Gives the op to a lane or to the waiting list. Returns the lane to wake, or NULL. When the op
  * must end at once, *err is set and the caller ends it after unlocking.

@@ -106,7 +106,7 @@ struct sftp {
 	unsigned extensions;         /* EXT_* */
 	bool limits_pending;
 	uint64_t asked_before_ns; /* connector_asked_ns() when the conversation began */
-	struct { /* of this server, by what it answered */
+	struct {                  /* of this server, by what it answered */
 		bool no_fstat, no_fsetstat, no_realpath;
 		bool fstat_works, fsetstat_works;
 		/*

@@ -50,7 +50,8 @@ static int wait_for_peer(struct sftp *sftp, uint64_t deadline_ns, const _Atomic 
 		return failure_set(failure, FAILURE_UNREACHABLE,
 		                   "connecting to %s was cancelled", sftp->factory->peer);
 	/* The time that a person took to answer a question is not the server's. */
-	uint64_t asked_ns = connector_asked_ns(sftp->factory->connector) - sftp->asked_before_ns;
+	uint64_t asked_ns =
+	    connector_asked_ns(sftp->factory->connector) - sftp->asked_before_ns;
 	deadline_ns = deadline_ns < UINT64_MAX - asked_ns ? deadline_ns + asked_ns : UINT64_MAX;
 	if (now >= deadline_ns) {
 		if (failure)

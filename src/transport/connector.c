@@ -37,7 +37,7 @@ struct connector {
 	 */
 	pthread_mutex_t decision_lock;
 	bool decided;
-	bool by_distance;             /* the mode was chosen for the round trip, so it may change */
+	bool by_distance; /* the mode was chosen for the round trip, so it may change */
 	enum ssh_transport_mode mode; /* when decided */
 	char reason[600];
 };

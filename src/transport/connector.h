@@ -34,9 +34,9 @@ int connector_open(struct connector *connector, uint64_t deadline_ns,
                    const _Atomic bool *cancel, struct transport **out, struct failure *failure);
 
 /*
- * A request and its reply over an open stream took so long. Where the kind was chosen by distance
- * this is the better measure (a TCP connect may have been answered half way, by a proxy or a
- * tunnel): the next lanes are opened as the rule says for it. Any thread.
+ * A request and its reply over an open stream took so long. Where the kind was chosen by
+ * distance this is the better measure (a TCP connect may have been answered half way, by a
+ * proxy or a tunnel): the next lanes are opened as the rule says for it. Any thread.
  */
 void connector_note_round_trip(struct connector *connector, uint64_t round_trip_ns);
 

@@ -194,7 +194,7 @@ def password_server(base, keys, account):
 
 
 @BOTH
-def test_password_stdin(cli, reach, transport, password_server):
+def test_password_stdin(password_server, cli, reach, transport):
     cli.mounts(*reach(transport, "password_stdin", server=password_server),
                stdin=accounts.PASSWORD + "\n")
     for pid in marked_processes(cli.environment.mark):
@@ -204,7 +204,7 @@ def test_password_stdin(cli, reach, transport, password_server):
 
 
 @BOTH
-def test_a_wrong_password_ends_quickly(cli, reach, transport, password_server):
+def test_a_wrong_password_ends_quickly(password_server, cli, reach, transport):
     result = cli.refuses(AUTH, "(?i)password|denied|accept", *reach(
         transport, "password_stdin", server=password_server), stdin="wrong\n")
     assert result.seconds < 15 * cli.factor
@@ -212,14 +212,14 @@ def test_a_wrong_password_ends_quickly(cli, reach, transport, password_server):
 
 
 @BOTH
-def test_no_password_at_all(cli, reach, transport, password_server):
+def test_no_password_at_all(password_server, cli, reach, transport):
     cli.refuses(AUTH, ".", *reach(transport, server=password_server))
     cli.refuses(USAGE, "first line", *reach(transport, "password_stdin", server=password_server),
                 stdin="")
 
 
 @BOTH
-def test_a_password_by_askpass_is_asked_for_once(cli, reach, transport, password_server, askpass,
+def test_a_password_by_askpass_is_asked_for_once(password_server, cli, reach, transport, askpass,
                                                  base, account, remote):
     os.chmod(remote, 0o777)
     cli.mounts(*reach(transport, "max_conns=4", server=password_server),
@@ -235,7 +235,7 @@ def test_a_password_by_askpass_is_asked_for_once(cli, reach, transport, password
 
 
 @BOTH
-def test_a_password_is_not_in_the_log(cli, reach, transport, password_server, base):
+def test_a_password_is_not_in_the_log(password_server, cli, reach, transport, base):
     result = cli.mounts(*reach(transport, "password_stdin,sshfs_debug",
                                f"log_file={base}/messages", server=password_server),
                         stdin=accounts.PASSWORD + "\n")

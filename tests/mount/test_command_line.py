@@ -359,7 +359,7 @@ def test_kill_leaves_no_mount(cli, remote):
 
 # ---- delay_connect ----
 
-def test_delay_connect_mounts_before_the_server_is_up(cli, sshd, remote):
+def test_delay_connect_mounts_before_the_server_is_up(sshd, cli, remote):
     make(remote / "file", b"x")
     sshd.stop()
     cli.mounts(f"{HOST}:{remote}", cli.point, "-F", sshd.client_config,
@@ -376,7 +376,7 @@ def test_delay_connect_mounts_before_the_server_is_up(cli, sshd, remote):
     assert wait_until(answers, 20, 0.2)
 
 
-def test_delay_connect_connects_at_the_first_access(cli, sshd, remote):
+def test_delay_connect_connects_at_the_first_access(sshd, cli, remote):
     make(remote / "file", b"x")
     cli.mounts(f"{HOST}:{remote}", cli.point, "-F", sshd.client_config, "-o", "delay_connect")
     assert (cli.point / "file").read_bytes() == b"x"

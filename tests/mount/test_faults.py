@@ -90,7 +90,7 @@ def test_reading_survives_cuts(sshd, line, mount, remote):
     stop = threading.Event()
 
     def cut():
-        while not stop.wait(0.3):
+        while not stop.wait(random.uniform(0.3, 1.2)):
             line.drop_connections()
     cutter = threading.Timer(0.05, cut)
     cutter.start()

@@ -32,6 +32,15 @@ def change_in_place(path):
     return bytes(expected + b"the end")
 
 
+def replace_by_rename(directory, content):
+    make(directory / "over", b"replaced")
+    os.rename(directory / "moved", directory / "over")
+    assert os.stat(directory / "over").st_size == len(content)
+    run("cp", directory / "over", directory / "copy")
+    assert (directory / "copy").read_bytes() == content
+    os.rename(directory / "over", directory / "moved")
+
+
 def everyday_work(mnt, remote, patience=0, in_place=True):
     """What every server must carry."""
     content = pattern(MIB + 13)
@@ -48,19 +57,16 @@ def everyday_work(mnt, remote, patience=0, in_place=True):
     os.rename(mnt / "file", mnt / "dir" / "moved")
     os.rename(mnt / "dir", mnt / "renamed")
     assert (mnt / "renamed" / "moved").stat().st_size == len(content)
-    make(mnt / "renamed" / "over", b"replaced")
-    os.rename(mnt / "renamed" / "moved", mnt / "renamed" / "over")
-    assert os.stat(mnt / "renamed" / "over").st_size == len(content)
-    assert not (remote / "renamed" / "moved").exists()
+    if in_place:
+        replace_by_rename(mnt / "renamed", content)
     with fails("ENOENT"):
         os.stat(mnt / "none")
     with fails("EEXIST"):
         os.mkdir(mnt / "renamed")
     with fails("ENOTEMPTY"):
         os.rmdir(mnt / "renamed")
-    run("cp", mnt / "renamed" / "over", mnt / "copy")
-    assert (mnt / "copy").read_bytes() == content
-    run("rm", "-r", mnt / "renamed", mnt / "copy")
+    assert (mnt / "renamed" / "moved").read_bytes() == content
+    run("rm", "-r", mnt / "renamed")
     assert wait_until(lambda: os.listdir(remote) == [], patience, 0.1)
 
 

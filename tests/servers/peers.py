@@ -19,7 +19,7 @@ class Peer(Program):
 
     user = "tester"
     patience = 0  # seconds until what a client has closed is in the served directory
-    in_place = True  # a file opened for writing keeps its content
+    in_place = True  # a file can be changed, and replaced by rename while it is fresh
 
     def client_options(self, host_key):
         line = f"[127.0.0.1]:{self.port} {host_key}"
@@ -37,7 +37,9 @@ class Peer(Program):
 
 class RcloneServer(Peer):
     patience = 10
-    in_place = False  # its handler of writes opens with O_TRUNC always
+    # It opens with O_TRUNC for every write, and renaming over a file that it still uploads
+    # brings the old one back.
+    in_place = False
 
     @staticmethod
     def missing():

@@ -25,10 +25,22 @@
 
 #define SSHD "/usr/sbin/sshd"
 
+/* The exit status of a shell command; -1 when it has none. */
+static int shell(char *command)
+{
+	char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, command, NULL};
+	pid_t pid;
+	int status;
+	if (posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ) != 0 ||
+	    waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 bool live_sshd_possible(void)
 {
-	if (access(SSHD, X_OK) < 0 || system("command -v ssh-keygen ssh-agent ssh-add ssh "
-	                                     ">/dev/null 2>&1") != 0)
+	static char look[] = "command -v ssh-keygen ssh-agent ssh-add ssh >/dev/null 2>&1";
+	if (access(SSHD, X_OK) < 0 || shell(look) != 0)
 		return false;
 	/* sshd run by root insists on its empty folder. */
 	return getuid() != 0 || mkdir("/run/sshd", 0755) == 0 || errno == EEXIST;
@@ -41,7 +53,7 @@ void live_run(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(command, sizeof(command), format, args);
 	va_end(args);
-	if (system(command) != 0)
+	if (shell(command) != 0)
 		fail_msg("failed: %s", command);
 }
 

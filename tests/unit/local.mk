@@ -76,8 +76,8 @@ STREAM_CHECK = tests/unit/stream_check.c tests/unit/stream_check.h
 TRANSPORT_TEST_LIBS = libtransport.a libbase.a $(UNIT_LIBS) $(SSH2_LIBS) $(CURL_LIBS) $(CRYPTO_LIBS)
 LIVE_SETUP = tests/unit/live_setup.c tests/unit/live_setup.h tests/unit/live_sshd.c \
 	tests/unit/live_sshd.h $(STREAM_CHECK)
-check_PROGRAMS += test_connector test_connector_live test_exec test_hostkey_live test_knownhosts test_ssh2_live
-TESTS += test_connector test_connector_live test_exec test_hostkey_live test_knownhosts test_ssh2_live
+check_PROGRAMS += test_connector test_connector_live test_exec test_hostkey_live test_keyfile test_knownhosts test_ssh2_live
+TESTS += test_connector test_connector_live test_exec test_hostkey_live test_keyfile test_knownhosts test_ssh2_live
 test_connector_SOURCES = tests/unit/test_connector.c
 test_connector_LDADD = $(TRANSPORT_TEST_LIBS)
 # It pretends a round trip.
@@ -88,6 +88,8 @@ test_exec_SOURCES = tests/unit/test_exec.c $(STREAM_CHECK)
 test_exec_LDADD = $(TRANSPORT_TEST_LIBS)
 test_hostkey_live_SOURCES = tests/unit/test_hostkey_live.c $(LIVE_SETUP)
 test_hostkey_live_LDADD = $(TRANSPORT_TEST_LIBS)
+test_keyfile_SOURCES = tests/unit/test_keyfile.c
+test_keyfile_LDADD = $(TRANSPORT_TEST_LIBS)
 test_knownhosts_SOURCES = tests/unit/test_knownhosts.c
 test_knownhosts_LDADD = $(TRANSPORT_TEST_LIBS)
 test_ssh2_live_SOURCES = tests/unit/test_ssh2_live.c $(LIVE_SETUP)

@@ -98,12 +98,6 @@ int connector_open(struct connector *connector, uint64_t deadline_ns,
 
 void connector_note_round_trip(struct connector *connector, uint64_t round_trip_ns)
 {
-	(void)connector;
-	(void)round_trip_ns;
-}
-
-void connector_note_round_trip(struct connector *connector, uint64_t round_trip_ns)
-{
 	connector->round_trip_ns = round_trip_ns;
 }
 
@@ -198,6 +192,16 @@ void harness_close(struct harness *h)
 void harness_set_last_words(struct harness *h, const char *words)
 {
 	h->connector->last_words = words;
+}
+
+void harness_set_asked(struct harness *h, double seconds)
+{
+	h->connector->asked_ns = (uint64_t)(seconds * 1e9);
+}
+
+uint64_t harness_round_trip(const struct harness *h)
+{
+	return h->connector->round_trip_ns;
 }
 
 void harness_small_buffers(struct harness *h)

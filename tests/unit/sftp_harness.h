@@ -34,6 +34,10 @@ void harness_close(struct harness *h);
 
 /* What the transport says about the end of the stream. */
 void harness_set_last_words(struct harness *h, const char *words);
+/* From now on a person seems to have been asked for so long. */
+void harness_set_asked(struct harness *h, double seconds);
+/* The round trip that the session measured while connecting, ns. */
+uint64_t harness_round_trip(const struct harness *h);
 /* Send and receive buffers of the stream as small as the system has them. */
 void harness_small_buffers(struct harness *h);
 

@@ -95,6 +95,24 @@ static void one_more_lane_is_wanted_only_under_load(void **state)
 	assert_true(choose_wants_lane(lanes, 3));
 }
 
+static void near_the_server_the_processors_bound_the_lanes(void **state)
+{
+	(void)state;
+	assert_int_equal(choose_bulk_lanes(100 * NS_PER_US, 2), 1);
+	assert_int_equal(choose_bulk_lanes(100 * NS_PER_US, 16), 8);
+	assert_true(choose_bulk_lanes(50 * NS_PER_MS, 2) >= 16);
+	assert_true(choose_bulk_lanes(0, 2) >= 16);
+	struct lane_view lanes[] = {
+	    {.up = true, .has_handle = true, .bulk_bytes = CHOOSE_FIRST_LANE_BULK},
+	    {.up = true, .bulk_bytes = 16 << 20},
+	    {.up = true, .spared = true}};
+	struct op op = read_op(128 * 1024);
+	assert_int_equal(choose_lane(lanes, 3, &op, false), 1);
+	lanes[1].up = false;
+	assert_int_equal(choose_lane(lanes, 3, &op, false), 2);
+	assert_int_equal(choose_lane(lanes, 3, &stat_op, false), 2);
+}
+
 static void what_was_not_sent_or_does_no_harm_is_repeated(void **state)
 {
 	(void)state;
@@ -186,6 +204,7 @@ int main(void)
 	    cmocka_unit_test(bulk_spreads_when_a_lane_is_full_enough),
 	    cmocka_unit_test(a_file_without_a_name_stays_where_its_handle_is),
 	    cmocka_unit_test(one_more_lane_is_wanted_only_under_load),
+	    cmocka_unit_test(near_the_server_the_processors_bound_the_lanes),
 	    cmocka_unit_test(what_was_not_sent_or_does_no_harm_is_repeated),
 	    cmocka_unit_test(retries_slow_down_and_passwords_are_not_guessed),
 	    cmocka_unit_test(an_op_expires_when_its_lane_is_silent),

@@ -1,6 +1,7 @@
 /* An SFTP session against a peer that the test plays: requests, replies, and what goes wrong.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -104,6 +105,28 @@ static void test_old_and_malformed_versions_are_refused(void **state)
 	                  17, false, FAILURE_PROTOCOL, "malformed");
 }
 
+static void *ask_and_answer(void *argument)
+{
+	struct harness *h = argument;
+	usleep(50000);
+	harness_set_asked(h, 5);
+	usleep(400000);
+	peer_send_raw(h, "\0\0\0\x05\x02\0\0\0\x03", 9);
+	return NULL;
+}
+
+static void test_the_time_a_person_takes_does_not_count(void **state)
+{
+	(void)state;
+	struct harness h;
+	pthread_t thread;
+	harness_open(&h, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, ask_and_answer, &h), 0);
+	assert_int_equal(harness_connect(&h, 0.2), 0);
+	pthread_join(thread, NULL);
+	harness_close(&h);
+}
+
 static void test_connecting_can_be_cancelled(void **state)
 {
 	(void)state;
@@ -124,6 +147,7 @@ static void expect_limits(uint32_t bound, struct wire_limits limits, uint32_t re
 	harness_connect_as(&h, 3, extensions, &limits);
 	assert_int_equal(h.session->caps.max_read, read);
 	assert_int_equal(h.session->caps.max_write, write);
+	assert_true(harness_round_trip(&h) > 0);
 	harness_close(&h);
 }
 
@@ -584,6 +608,7 @@ int main(void)
 	    cmocka_unit_test(test_login_text_is_shown_by_name),
 	    cmocka_unit_test(test_an_early_end_is_explained_by_the_transport),
 	    cmocka_unit_test(test_old_and_malformed_versions_are_refused),
+	    cmocka_unit_test(test_the_time_a_person_takes_does_not_count),
 	    cmocka_unit_test(test_connecting_can_be_cancelled),
 	    cmocka_unit_test(test_limits_are_asked_for_and_kept),
 	    cmocka_unit_test(test_extensions_become_capabilities),

@@ -417,7 +417,7 @@ static void test_spawn(void **state)
 	_Atomic bool stop = true;
 	assert_int_equal(spawn_capture(slow, UINT64_MAX, &stop, &out, NULL, &status),
 	                 -ECANCELED);
-	char *deaf[] = {sh, c, (char[]){"exec >&- 2>&-; sleep 60"}, NULL};
+	char *deaf[] = {sh, c, (char[]){"exec >&- 2>&-; exec sleep 60"}, NULL};
 	assert_int_equal(spawn_capture(deaf, 200 * NS_PER_MS, NULL, &out, &err, &status),
 	                 -ETIMEDOUT);
 	char *flood[] = {(char[]){"yes"}, NULL};
