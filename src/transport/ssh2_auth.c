@@ -117,7 +117,8 @@ static enum ssh2_auth_result try_password(struct ssh2_auth *auth, const struct s
 static enum ssh2_auth_result auth_password(struct ssh2_auth *auth)
 {
 	char prompt[400];
-	snprintf(prompt, sizeof(prompt), "Password of %s: ", auth->ssh2->peer);
+	/* As the ssh program asks; see ssh2_publickey.c. */
+	snprintf(prompt, sizeof(prompt), "%s's password: ", auth->ssh2->peer);
 	for (int i = 0; i < TRIES; i++) {
 		const struct secret *secret = ssh2_ask(auth->ssh2, prompt, false, i > 0);
 		if (!secret) {

@@ -249,7 +249,8 @@ static enum ssh2_auth_result try_encrypted(struct ssh2_auth *auth, const struct 
 	if (libssh2_userauth_authenticated(auth->ssh2->session))
 		return SSH2_AUTH_OK;
 	snprintf(name, sizeof(name), "key %s", file->path);
-	snprintf(prompt, sizeof(prompt), "Passphrase of the key %s: ", file->path);
+	/* As the ssh program asks: an answer given here then serves it too, and the reverse. */
+	snprintf(prompt, sizeof(prompt), "Enter passphrase for key '%s': ", file->path);
 	for (int i = 0; i < PASSPHRASE_TRIES; i++) {
 		const struct secret *secret = ssh2_ask(auth->ssh2, prompt, false, i > 0);
 		if (!secret) {

@@ -40,7 +40,13 @@ static int shell(char *command)
 bool live_sshd_possible(void)
 {
 	static char look[] = "command -v ssh-keygen ssh-agent ssh-add ssh >/dev/null 2>&1";
-	if (access(SSHD, X_OK) < 0 || shell(look) != 0)
+	char login[300];
+	const struct passwd *me = getpwuid(getuid());
+	if (access(SSHD, X_OK) < 0 || shell(look) != 0 || !me)
+		return false;
+	/* What sshd starts, it starts through the login shell. */
+	snprintf(login, sizeof(login), "'%s' -c true >/dev/null 2>&1", me->pw_shell);
+	if (shell(login) != 0)
 		return false;
 	/* sshd run by root insists on its empty folder. */
 	return getuid() != 0 || mkdir("/run/sshd", 0755) == 0 || errno == EEXIST;
@@ -139,10 +145,31 @@ static void spawn_sshd(struct live_sshd *sshd)
 	                (char[]){"-f"}, config,         NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log,
 	                                 O_WRONLY | O_CREAT | O_APPEND, 0600);
+	posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
 	assert_int_equal(posix_spawn(&sshd->pid, SSHD, &actions, NULL, argv, environ), 0);
 	posix_spawn_file_actions_destroy(&actions);
+}
+
+/* Those that run: a test that fails does not get to stop its own. */
+static struct live_sshd running[4];
+
+static void stop_running(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(running); i++)
+		if (running[i].pid)
+			live_sshd_stop(&running[i]);
+}
+
+static struct live_sshd *running_slot(pid_t pid)
+{
+	for (size_t i = 0; i < ARRAY_LEN(running); i++)
+		if (running[i].pid == pid)
+			return &running[i];
+	fail_msg("too many servers");
+	return NULL;
 }
 
 void live_sshd_start(struct live_sshd *sshd, const char *subsystem, const char *extra)
@@ -163,6 +190,9 @@ void live_sshd_start(struct live_sshd *sshd, const char *subsystem, const char *
 	                "LogLevel VERBOSE\nSubsystem %s\n",
 	                extra, sshd->port, sshd->folder, sshd->folder, subsystem);
 	spawn_sshd(sshd);
+	if (!running[0].pid && atexit(stop_running) != 0)
+		fail_msg("atexit");
+	*running_slot(0) = *sshd;
 	for (int i = 0; i < 500; i++) {
 		if (answers(sshd->port))
 			return;
@@ -173,8 +203,10 @@ void live_sshd_start(struct live_sshd *sshd, const char *subsystem, const char *
 
 void live_sshd_stop(struct live_sshd *sshd)
 {
-	kill(sshd->pid, SIGTERM);
-	while (waitpid(sshd->pid, NULL, 0) < 0 && errno == EINTR)
+	pid_t pid = sshd->pid;
+	kill(pid, SIGTERM);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	live_run("rm -rf %s", sshd->folder);
+	running_slot(pid)->pid = 0;
 }
