@@ -90,6 +90,9 @@ struct io_handle *io_handle_new(struct io_file *file, struct remote_file *remote
 	atomic_init(&handle->refs, 1);
 	LOCK_SCOPE(&file->lock);
 	list_push_back(&file->handles, &handle->link);
+	file->handles_to_mark = true;
+	if (file->own_writes || !writes_settled(file))
+		remote_file_set_written(remote_file);
 	return handle;
 }
 

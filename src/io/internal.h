@@ -74,6 +74,7 @@ struct io_file {
 	uint64_t server_size; /* as far as answered operations tell */
 	uint64_t size;        /* with the queued writes */
 	uint64_t changes;     /* made by us: counts what was queued and what was answered */
+	bool handles_to_mark; /* some handle's remote file does not know yet that we write */
 
 	struct map blocks;        /* struct block by index */
 	struct list_node extents; /* all in the cache */

@@ -150,8 +150,13 @@ static void note_change(struct io_handle *handle, uint64_t offset, uint64_t end)
 	file->size = MAX(file->size, end);
 	file->own_writes = true;
 	file->changes++;
-	if (!handle->wrote)
-		remote_file_set_written(handle->remote);
+	if (file->handles_to_mark) {
+		/* what any of them saw at its open() is no proof of the file's identity now */
+		list_for_each (link, &file->handles)
+			remote_file_set_written(
+			    list_entry(link, struct io_handle, link)->remote);
+		file->handles_to_mark = false;
+	}
 	handle->wrote = true;
 }
 

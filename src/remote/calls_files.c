@@ -159,10 +159,9 @@ int remote_copy(struct remote_file *from, uint64_t from_offset, struct remote_fi
 	                .offset2 = to_offset,
 	                .length = length};
 	int err = remote_call(to->remote, &op);
-	if (err != -EREMOTEIO)
-		return remote_plain_error(err);
-	CLEANUP_FREE char *path = remote_file_path(to);
-	return path ? remote_explain_write(to->remote, path, err) : -ENOMEM;
+	/* Refused without a reason, as within one file, or open on different lanes only:
+	 * reading and writing does it, or finds the reason. */
+	return err == -EREMOTEIO || err == -ESTALE ? -EOPNOTSUPP : remote_plain_error(err);
 }
 
 int remote_statfs(struct remote *remote, const char *path, struct remote_statfs *statfs)

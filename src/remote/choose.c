@@ -15,10 +15,10 @@ static uint64_t lane_cost(const struct lane_view *lane, bool first, bool alone,
                           const struct op *op)
 {
 	uint64_t cost = lane->bulk_bytes + (uint64_t)lane->meta_ops * CHOOSE_META_COST;
-	if (!choose_is_bulk(op))
-		return cost;
 	if (op->file && !lane->has_handle)
 		cost += CHOOSE_OPEN_COST;
+	if (!choose_is_bulk(op))
+		return cost;
 	if (lane->spared)
 		cost += UINT64_C(1) << 39;
 	/* The first lane is kept clear for metadata, above all. */

@@ -126,6 +126,12 @@ int remote_file_moved(struct remote_file *file, const char *path)
 	return 0;
 }
 
+void remote_file_moving(struct remote_file *file, bool begins)
+{
+	LOCK_SCOPE(&file->lock);
+	file->moving += begins ? 1 : -1u;
+}
+
 void remote_file_set_unlinked(struct remote_file *file)
 {
 	LOCK_SCOPE(&file->lock);

@@ -29,9 +29,9 @@ struct remote_handle {
 	uint8_t state;               /* the protocol's */
 	uint16_t length;             /* of the protocol's handle string */
 	char bytes[256];
-	struct list_node waiting; /* ops that wait for the handle (op.proto.link) */
-	struct remote_handle *reader; /* the protocol's: one more, for servers that cannot read by
-	                               * a handle that is for writing; freed with this one */
+	struct list_node waiting;     /* ops that wait for the handle (op.proto.link) */
+	struct remote_handle *reader; /* the protocol's: one more, for servers that cannot read
+	                               * by a handle that is for writing; freed with this one */
 };
 
 struct remote_file {
@@ -45,6 +45,7 @@ struct remote_file {
 	bool unlinked;   /* no new handle can be made: ops stay on lanes that have one */
 	bool one_lane;   /* the protocol's: it cannot be opened again; ops stay likewise */
 	bool own_writes; /* we changed it since: size and mtime prove nothing */
+	unsigned moving; /* renames and removals of ours under way: the path proves nothing */
 	struct remote_attr version; /* size and mtime as opened or last revalidated */
 	_Atomic(struct remote_handle *) handles[REMOTE_MAX_LANES];
 };
@@ -58,6 +59,12 @@ void remote_file_unref(struct remote_file *file);
 
 /* The file was renamed by us; later opens use the new path. -ENOMEM or 0. */
 int remote_file_moved(struct remote_file *file, const char *path);
+
+/*
+ * Around a rename or removal of the file, or of a directory above it: as long as a lane has the
+ * file open, others do not open it by a path that may lead elsewhere meanwhile.
+ */
+void remote_file_moving(struct remote_file *file, bool begins);
 
 /* The file has no name any more; see `unlinked`. */
 void remote_file_set_unlinked(struct remote_file *file);

@@ -57,6 +57,13 @@ static void after_loss(struct lane *lane, struct op *op)
 	}
 }
 
+/* The lane could not open the file again, as its name is gone or another's now: a lane that has
+ * it open still can. */
+static bool is_for_another_lane(const struct op *op)
+{
+	return op->err == -ESTALE && op->file && !op->stays && !atomic_load(&op->cancelled);
+}
+
 /* The session's word that an op has ended; on the lane's thread. */
 static void lane_done(void *context, struct op *op)
 {
@@ -67,12 +74,16 @@ static void lane_done(void *context, struct op *op)
 	if (op != &lane->ping || op->err == 0)
 		measure(lane, op, clock_now_ns());
 	pthread_mutex_unlock(&lane->pool->lock);
-	if (op == &lane->ping)
+	if (op == &lane->ping) {
 		lane->ping_out = false;
-	else if (op->err == -ENOLINK && lane->dropping)
+	} else if (op->err == -ENOLINK && lane->dropping) {
 		after_loss(lane, op);
-	else
+	} else if (is_for_another_lane(op)) {
+		op->stays = true;
+		pool_resubmit(lane->pool, op);
+	} else {
 		pool_finish(lane->pool, op, op->err);
+	}
 }
 
 const struct session_events lane_events = {.done = lane_done};

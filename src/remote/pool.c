@@ -45,12 +45,33 @@ static bool lane_has_handle(const struct lane *lane, struct remote_file *file)
 	       atomic_load(&handle->generation) == lane->generation;
 }
 
-static bool is_unlinked(struct remote_file *file)
+static bool has_handles(const struct lane *lane, const struct op *op)
+{
+	return lane_has_handle(lane, op->file) &&
+	       (!op->file2 || lane_has_handle(lane, op->file2));
+}
+
+/* How much an op depends on a lane that has its file open. */
+enum need { NEED_NONE, NEED_IF_ANY, NEED_OPEN };
+
+static enum need need_of_file(struct remote_file *file)
 {
 	if (!file)
-		return false;
+		return NEED_NONE;
 	LOCK_SCOPE(&file->lock);
-	return file->unlinked || file->one_lane;
+	if (file->unlinked || file->one_lane)
+		return NEED_OPEN;
+	return file->moving ? NEED_IF_ANY : NEED_NONE;
+}
+
+static enum need need_of(const struct op *op)
+{
+	if (op->kind == OP_OPEN)
+		return NEED_NONE;
+	if (op->stays)
+		return NEED_OPEN;
+	enum need one = need_of_file(op->file), other = need_of_file(op->file2);
+	return MAX(one, other);
 }
 
 static void queue_on_lane(struct lane *lane, struct op *op)
@@ -93,12 +114,14 @@ struct lane *pool_dispatch(struct pool *pool, struct op *op, int *err)
 		views[i] = (struct lane_view){.up = lane->state == LANE_UP && !lane->retire,
 		                              .bulk_bytes = lane->bulk_bytes,
 		                              .meta_ops = lane->meta_ops,
-		                              .has_handle = lane_has_handle(lane, op->file),
+		                              .has_handle = has_handles(lane, op),
 		                              .spared = ups > bulk_lanes};
 		ups += views[i].up;
 	}
-	bool unlinked = op->kind != OP_OPEN && is_unlinked(op->file);
-	int index = choose_lane(views, pool->config.max_lanes, op, unlinked);
+	enum need need = need_of(op);
+	int index = choose_lane(views, pool->config.max_lanes, op, need != NEED_NONE);
+	if (index < 0 && need == NEED_IF_ANY)
+		index = choose_lane(views, pool->config.max_lanes, op, false);
 	if (index >= 0) {
 		queue_on_lane(&pool->lanes[index], op);
 		if (pool->warm && !pool->wants_lane && ups < pool_lane_goal(pool) &&
@@ -108,7 +131,7 @@ struct lane *pool_dispatch(struct pool *pool, struct op *op, int *err)
 		}
 		return &pool->lanes[index];
 	}
-	if (unlinked && pool_lanes_up(pool) > 0) {
+	if (need == NEED_OPEN && pool_lanes_up(pool) > 0) {
 		*err = -ESTALE;
 		return NULL;
 	}

@@ -102,7 +102,7 @@ struct lane *pool_dispatch(struct pool *pool, struct op *op, int *err);
 
 /* Ends an op: counts it, then calls done(). Lock not held. */
 void pool_finish(struct pool *pool, struct op *op, int err);
-/* Submits an op again after its lane was lost. Lock not held. */
+/* Submits an op again after its lane was lost, or could not do it. Lock not held. */
 void pool_resubmit(struct pool *pool, struct op *op);
 
 /* keeper.c */

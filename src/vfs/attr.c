@@ -87,10 +87,15 @@ static bool is_crossed(const struct node *node, const struct answer *answer)
 	return node->unsettled || node->settled > answer->stamp;
 }
 
+bool attr_is_outdated(const struct node *node, const struct answer *answer)
+{
+	return node->changed > answer->stamp || is_crossed(node, answer);
+}
+
 bool attr_store(struct vfs *vfs, struct node *node, const struct answer *answer)
 {
 	bool known = node->attr.valid != 0;
-	if (node->changed > answer->stamp || is_crossed(node, answer) ||
+	if (attr_is_outdated(node, answer) ||
 	    (known && answer->asked_ns < node->attr_asked_ns)) {
 		count(&vfs->counters.stale_replies);
 		if (!known)
@@ -165,12 +170,13 @@ uint64_t negative_timeout(const struct vfs *vfs)
 /* Directories say 1: programs then do not count subdirectories by it. */
 static nlink_t shown_nlink(const struct vfs *vfs, const struct node *node)
 {
+	const unsigned links = inodes_link_count(&vfs->nodes.inodes, node->ino);
+	if (node_is_unlinked(&vfs->nodes, node))
+		return links;
 	if (node_is_dir(node))
 		return 1;
-	if (node_is_unlinked(&vfs->nodes, node))
-		return 0;
 	uint32_t told = node->attr.valid & ATTR_NLINK ? node->attr.nlink : 1;
-	return MAX(told, node_name_count(node));
+	return MAX(MAX(told, links), node_name_count(node));
 }
 
 static mode_t shown_bits(const struct vfs *vfs, const struct node *node)
@@ -213,22 +219,12 @@ int attr_show(struct vfs *vfs, struct node *node, struct stat *st)
 	st->st_atim = attr->atime;
 	st->st_mtim = attr->mtime;
 	st->st_ctim = attr->mtime;
-	node->told = true;
-	node->told_size = (uint64_t)st->st_size;
-	node->told_mtime = st->st_mtim;
 	if (!(attr->valid & ATTR_OWNER)) {
 		st->st_uid = vfs->config.set_uid ? vfs->config.uid : vfs->config.local_uid;
 		st->st_gid = vfs->config.set_gid ? vfs->config.gid : vfs->config.local_gid;
 		return 0;
 	}
 	return ids_show(vfs->ids, attr->uid, attr->gid, &st->st_uid, &st->st_gid);
-}
-
-bool attr_is_news(const struct node *node, const struct remote_attr *attr)
-{
-	return node->told &&
-	       ((attr->valid & ATTR_SIZE && attr->size != node->told_size) ||
-	        (attr->valid & ATTR_TIMES && !times_equal(&attr->mtime, &node->told_mtime)));
 }
 
 /* ---- asking ---- */
@@ -359,6 +355,15 @@ void attr_vanished(struct vfs *vfs, struct node *node)
 	}
 }
 
+/* We have removed it, and nobody has it open by a handle: the server cannot be asked. Who works
+ * in a removed directory is shown what was last known. */
+static bool is_beyond_reach(struct vfs *vfs, const struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	return node_is_unlinked(&vfs->nodes, node) && list_empty(&node->files) &&
+	       node->attr.valid;
+}
+
 static bool is_fresh(struct vfs *vfs, const struct node *node)
 {
 	NODES_SCOPE(&vfs->nodes);
@@ -376,6 +381,8 @@ int attr_refresh(struct vfs *vfs, struct node *node, struct vfs_file *file, bool
 		struct answer answer;
 		if (!err)
 			err = attr_fetch(vfs, node, file, &answer);
+		if (err == -ENOENT && is_beyond_reach(vfs, node))
+			return 0;
 		if (err == -ENOENT)
 			attr_vanished(vfs, node);
 		if (err)

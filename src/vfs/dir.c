@@ -123,7 +123,7 @@ void dirs_release_all(struct vfs *vfs)
 		vfs_releasedir(vfs, list_entry(vfs->open_dirs.next, struct vfs_dir, of_all));
 }
 
-/* rewinddir: the directory is read as it is now. */
+/* The first read, or the first behind rewinddir: the directory is read as it is now. */
 static int rewind_dir(struct vfs *vfs, struct vfs_dir *dir)
 {
 	struct listing *listing;
@@ -243,9 +243,16 @@ static int give_records(struct vfs *vfs, struct vfs_dir *dir, uint64_t number,
 	}
 }
 
+/* We have changed names since the directory was opened, and the listing does not show it. */
+static bool is_outdated(struct vfs *vfs, struct vfs_dir *dir)
+{
+	NODES_SCOPE(&vfs->nodes);
+	return dir->node->names_changed > listing_version(dir->listing);
+}
+
 static int read_from(struct vfs *vfs, struct vfs_dir *dir, uint64_t offset, struct sink *sink)
 {
-	if (offset == 0 && dir->started) {
+	if (offset == 0 && (dir->started || is_outdated(vfs, dir))) {
 		int err = rewind_dir(vfs, dir);
 		if (err)
 			return err;

@@ -126,6 +126,7 @@ void entry_enter_negative(struct vfs *vfs, struct node *parent, const char *name
 	uint64_t changed = dentry ? dentry->changed : 0;
 	if (dentry)
 		dentry_detach(&vfs->nodes, dentry);
+	inodes_removed(&vfs->nodes.inodes, inode_hash(parent->ino, name, length));
 	entry->entry_valid_ns =
 	    timeout_left(answer->asked_ns, negative_timeout(vfs), clock_now_ns());
 	if (entry->entry_valid_ns)

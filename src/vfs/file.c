@@ -48,6 +48,42 @@ void files_moved(struct vfs *vfs, struct node *node)
 	}
 }
 
+/* The open files of a node, or at and below a directory. */
+static bool file_moves(const struct vfs_file *file, const struct node *node)
+{
+	return file->node == node || (node_is_dir(node) && node_is_below(file->node, node));
+}
+
+static void add_moving(struct moving_files *moving, struct remote_file *file)
+{
+	struct remote_file **files =
+	    realloc(moving->files, (moving->count + 1) * sizeof(struct remote_file *));
+	if (!files)
+		return;
+	moving->files = files;
+	files[moving->count++] = remote_file_ref(file);
+	remote_file_moving(file, true);
+}
+
+void files_moving(struct vfs *vfs, struct node *node, struct moving_files *moving)
+{
+	list_for_each (link, &vfs->open_files) {
+		const struct vfs_file *file = list_entry(link, struct vfs_file, of_all);
+		if (file_moves(file, node))
+			add_moving(moving, io_handle_remote(file->handle));
+	}
+}
+
+void files_moved_on(struct moving_files *moving)
+{
+	for (size_t i = 0; i < moving->count; i++) {
+		remote_file_moving(moving->files[i], false);
+		remote_file_unref(moving->files[i]);
+	}
+	free(moving->files);
+	*moving = (struct moving_files){0};
+}
+
 struct io_file *file_data(struct vfs *vfs, const struct node *node)
 {
 	NODES_SCOPE(&vfs->nodes);
@@ -119,9 +155,12 @@ static unsigned open_flags_of(int flags)
 	return open_flags;
 }
 
-/* A rename or unlink while the file was being opened has not reached it. */
-static void catch_up(struct vfs *vfs, struct node *node, struct remote_file *file)
+/* A rename, unlink or write while the file was being opened has not reached it. */
+static void catch_up(struct vfs *vfs, struct node *node, struct remote_file *file,
+                     const struct answer *answer)
 {
+	if (attr_is_outdated(node, answer))
+		remote_file_set_written(file);
 	CLEANUP_FREE char *path = NULL;
 	CLEANUP_FREE char *opened = remote_file_path(file);
 	int err = node_path(&vfs->nodes, node, NULL, &path);
@@ -135,7 +174,8 @@ static void catch_up(struct vfs *vfs, struct node *node, struct remote_file *fil
 
 /* Takes over the reference to `remote_file`, also when memory is out. */
 static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
-                                 struct remote_file *remote_file, unsigned access)
+                                 struct remote_file *remote_file, unsigned access,
+                                 const struct answer *answer)
 {
 	struct io_file *data = need_data(vfs, node);
 	struct vfs_file *file = data ? calloc(1, sizeof(*file)) : NULL;
@@ -152,7 +192,7 @@ static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
 	node_hold(node);
 	list_push_back(&node->files, &file->of_node);
 	list_push_back(&vfs->open_files, &file->of_all);
-	catch_up(vfs, node, remote_file);
+	catch_up(vfs, node, remote_file, answer);
 	return file;
 }
 
@@ -179,7 +219,6 @@ static void opened(struct vfs *vfs, struct vfs_file *file, const struct answer *
 	nodes_lock(&vfs->nodes);
 	info->file = file;
 	info->direct_io = vfs->config.direct_io;
-	info->attr_changed = !truncated && attr_is_news(node, &answer->attr);
 	info->keep_cache = vfs->config.kernel_cache || (same && !node->pages_stale);
 	info->attr_changed = attr_differs_from_shown(node);
 	/* Without keep_cache the kernel drops its pages now. */
@@ -244,7 +283,7 @@ int vfs_open(struct vfs *vfs, struct node *node, int flags, struct vfs_open_info
 		attr_vanished(vfs, node);
 	if (err)
 		return err;
-	struct vfs_file *file = file_new(vfs, node, remote_file, access_of(flags));
+	struct vfs_file *file = file_new(vfs, node, remote_file, access_of(flags), &answer);
 	if (!file)
 		return -ENOMEM;
 	opened(vfs, file, &answer, truncate, info);
@@ -279,7 +318,8 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 		remote_file_unref(remote_file);
 		return err;
 	}
-	struct vfs_file *file = file_new(vfs, entry->node, remote_file, access_of(flags));
+	struct vfs_file *file =
+	    file_new(vfs, entry->node, remote_file, access_of(flags), &answer);
 	if (!file) {
 		vfs_forget(vfs, entry->node, 1);
 		memset(entry, 0, sizeof(*entry));

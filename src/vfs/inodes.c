@@ -199,6 +199,27 @@ void inodes_linked(struct inodes *inodes, uint64_t key, uint64_t other_key, uint
 	set(inodes, other_key, number, true);
 }
 
+struct tally {
+	uint64_t number;
+	unsigned links;
+};
+
+/* Counts the links of the number and never matches, so that all are visited. */
+static bool count_link(const void *entry, const void *key)
+{
+	const struct exception *exception = entry;
+	struct tally *tally = *(struct tally *const *)key;
+	tally->links += exception->number == tally->number && exception->linked;
+	return false;
+}
+
+unsigned inodes_link_count(const struct inodes *inodes, uint64_t number)
+{
+	struct tally tally = {.number = number}, *counted = &tally;
+	map_find(&inodes->by_number, map_hash_int(number), count_link, &counted);
+	return tally.links;
+}
+
 void inodes_removed(struct inodes *inodes, uint64_t key)
 {
 	struct exception *exception = find_exception(inodes, key);

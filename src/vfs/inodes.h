@@ -56,6 +56,10 @@ void inodes_moved(struct inodes *inodes, uint64_t old_key, uint64_t new_key, uin
 /* Both names (keys are inode_hash() values) are one file with this number. */
 void inodes_linked(struct inodes *inodes, uint64_t key, uint64_t other_key, uint64_t number);
 
+/* How many names the number has by hard links of ours, those that nobody has looked up for a
+ * while among them; 0 without any. */
+unsigned inodes_link_count(const struct inodes *inodes, uint64_t number);
+
 /* The name is gone: what comes in its place is another file. */
 void inodes_removed(struct inodes *inodes, uint64_t key);
 

@@ -104,6 +104,8 @@ void answer_begin(struct vfs *vfs, struct answer *answer, const struct node *nod
  * caller then calls attr_data_check() without the lock.
  */
 bool attr_store(struct vfs *vfs, struct node *node, const struct answer *answer);
+/* True when our own changes have crossed the question. */
+bool attr_is_outdated(const struct node *node, const struct answer *answer);
 /* We changed the file: answers asked before are void, and the next is asked when wanted. */
 void attr_changed(struct vfs *vfs, struct node *node);
 /* We changed these fields to these values, and know all else to be as before. */
@@ -124,8 +126,6 @@ bool attr_is_dirty(const struct node *node);
 /* The file's kind, an S_IFMT value that the kernel takes; 0 when the server did not tell one.
  */
 mode_t attr_kind(const struct remote_attr *attr);
-/* True when the kernel was last shown another size or mtime. */
-bool attr_is_news(const struct node *node, const struct remote_attr *attr);
 
 /* Tells io of the version on the server. True when the cached data is still right. */
 bool attr_data_check(struct vfs *vfs, struct node *node, const struct answer *answer);
@@ -215,6 +215,19 @@ void files_set_unlinked(struct node *node);
 void files_set_written(struct node *node);
 /* With nodes.lock held: gives the open files of the node and below their new paths. */
 void files_moved(struct vfs *vfs, struct node *node);
+/*
+ * The open files of nodes that a rename or removal of ours is about to move. From
+ * files_moving() to files_moved_on() they are not opened on further lanes by a path that may
+ * lead elsewhere. Without memory they take their chance.
+ */
+struct moving_files {
+	struct remote_file **files; /* referenced */
+	size_t count;
+};
+/* With nodes.lock held. To be added up over several nodes; begins zeroed. */
+void files_moving(struct vfs *vfs, struct node *node, struct moving_files *moving);
+/* Without the lock. */
+void files_moved_on(struct moving_files *moving);
 /* Blocks until queued writes of the node are on the server; 0 or -EINTR. */
 int files_drain(struct vfs *vfs, struct node *node);
 /* Takes note when all writes of the node have been answered. */

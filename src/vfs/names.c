@@ -152,7 +152,27 @@ static int remove_name(struct vfs *vfs, struct node *parent, const char *name, o
 
 int vfs_unlink(struct vfs *vfs, struct node *parent, const char *name)
 {
-	return remove_name(vfs, parent, name, run_unlink);
+	struct moving_files files = {0};
+	nodes_lock(&vfs->nodes);
+	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
+	struct node *node = dentry ? dentry->node : NULL;
+	if (node) {
+		node_hold(node);
+		files_moving(vfs, node, &files);
+	}
+	nodes_unlock(&vfs->nodes);
+	/* Who has the file open reads back what was written, which may not have found its way
+	 * to other lanes yet. */
+	int err = files.count ? files_drain(vfs, node) : 0;
+	if (!err)
+		err = remove_name(vfs, parent, name, run_unlink);
+	files_moved_on(&files);
+	if (node) {
+		nodes_lock(&vfs->nodes);
+		node_drop(&vfs->nodes, node);
+		nodes_unlock(&vfs->nodes);
+	}
+	return err;
 }
 
 int vfs_rmdir(struct vfs *vfs, struct node *parent, const char *name)

@@ -55,9 +55,6 @@ struct node {
 	struct remote_attr attr; /* the last known */
 	uint64_t attr_asked_ns;  /* when the server was asked for it; 0: out of date */
 	struct timeout timeout;
-	uint64_t told_size; /* as last shown to the kernel */
-	struct timespec told_mtime;
-	bool told;
 	uint64_t changed;         /* stamp of our last change of the file */
 	uint64_t names_changed;   /* directory: stamp of our last change of a name in it */
 	uint64_t names_forgotten; /* the latest `changed` of a dentry of it that has gone */

@@ -12,6 +12,7 @@ struct move {
 	struct dentry *dentry;        /* the new name, to be attached */
 	struct node **symlinks;       /* referenced: the kernel's copies of them are void */
 	size_t symlink_count;
+	struct moving_files files;
 };
 
 static struct node *node_of_name(struct vfs *vfs, struct node *parent, const char *name)
@@ -37,6 +38,10 @@ static int move_begin(struct vfs *vfs, struct move *move)
 		move->source->renames++;
 	if (move->source && node_is_below(move->new_parent, move->source))
 		return -EINVAL;
+	if (move->source)
+		files_moving(vfs, move->source, &move->files);
+	if (move->target)
+		files_moving(vfs, move->target, &move->files);
 	return 0;
 }
 
@@ -56,6 +61,7 @@ static void move_end(struct vfs *vfs, struct move *move)
 		node_drop(&vfs->nodes, move->target);
 	pthread_cond_broadcast(&vfs->nodes.renamed);
 	nodes_unlock(&vfs->nodes);
+	files_moved_on(&move->files);
 	free(move->dentry);
 }
 

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from mount.expect import fails, make, pattern
+from servers.process import wait_until
 
 MIB = 1 << 20
 
@@ -62,7 +63,14 @@ def test_space_that_was_freed_can_be_used_again(small, remote):
     with fails("ENOSPC", "EDQUOT"):
         make(small / "big", pattern(8 * MIB))
     os.unlink(small / "big")
-    make(small / "file", pattern(MIB))
+
+    def fits():
+        """The server frees the space when it has closed the file, a moment after us."""
+        try:
+            return make(small / "file", pattern(MIB))
+        except OSError:
+            return False
+    assert wait_until(fits, 5)
     assert (remote / "file").read_bytes() == pattern(MIB)
 
 

@@ -15,7 +15,8 @@
  * 1.5 round trips after the client arrived, and bytes leave the client one round trip after it.
  *
  * Signals: TERM ends; USR1 resets all connections; USR2 toggles silence (nothing moves,
- * nothing closes); HUP prints the counters as one line on standard output.
+ * nothing closes) and prints "silent" or "open"; HUP prints the counters as one line on
+ * standard output.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -453,7 +454,11 @@ static void report(const struct proxy *proxy)
 
 static void take_signals(struct proxy *proxy)
 {
-	proxy->silent = got_silence;
+	if (proxy->silent != (got_silence != 0)) {
+		proxy->silent = got_silence != 0;
+		puts(proxy->silent ? "silent" : "open");
+		fflush(stdout);
+	}
 	if (got_reset) {
 		got_reset = 0;
 		for (struct connection *c = proxy->connections; c; c = c->next)

@@ -48,13 +48,17 @@ class Proxy:
     def pause(self):
         """Silence: nothing moves and nothing closes, as if a cable had been pulled."""
         assert not self.silent
-        self.silent = True
-        self.process.send_signal(signal.SIGUSR2)
+        self.toggle()
 
     def resume(self):
         assert self.silent
-        self.silent = False
+        self.toggle()
+
+    def toggle(self):
+        """Returns when the proxy has done it."""
+        self.silent = not self.silent
         self.process.send_signal(signal.SIGUSR2)
+        assert self.process.stdout.readline() == ("silent\n" if self.silent else "open\n")
 
     def counters(self):
         """{"up": bytes, "down": bytes, "connections": number} so far."""

@@ -248,22 +248,33 @@ class FirstByte(Load):
 
 
 class StatUnderRead(Load):
-    """The latency of lstat on names never seen before, while dd reads the large file."""
+    """The latency of lstat on names never seen before, beside a bulk transfer."""
 
     name, title, unit = "stat", "lstat while a file is read, P50", "ms"
     more_is_better = False
+    beside = "read"
 
     def run(self, mount, server):
         done = proc.run(
-            [sys.executable, WORKER, "stat", mount.path, str(self.size.flat_files),
-             str(self.size.stat_seconds)],
+            [sys.executable, WORKER, f"stat-{self.beside}", mount.path,
+             str(self.size.flat_files), str(self.size.stat_seconds)],
             self.size.stat_seconds + 30, mount.rescue)
         if done.cut:
-            raise Failed("lstat hung while a file was read")
+            raise Failed(f"lstat hung while a file was being {self.beside}")
         _check_ended("the stat worker", done)
         seen = json.loads(done.out)
         return Result(seen["p50"], more={"P99 ms": seen["p99"], "samples": seen["samples"],
-                                         "read MB/s": seen["read"]})
+                                         f"{self.beside} MB/s": seen["rate"]})
 
 
-LOADS = (SequentialRead, SequentialWrite, SmallFiles, Tree, Unpack, FirstByte, StatUnderRead)
+class StatUnderWrite(StatUnderRead):
+    name, title = "statw", "lstat while a file is written, P50"
+    beside = "write"
+    writes = True
+
+    def cleanup(self, server):
+        (server.data.root / "written").unlink(missing_ok=True)
+
+
+LOADS = (SequentialRead, SequentialWrite, SmallFiles, Tree, Unpack, FirstByte, StatUnderRead,
+         StatUnderWrite)

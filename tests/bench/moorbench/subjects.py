@@ -90,7 +90,7 @@ def make_subjects(moorfs, moorfs_options):
                     _sshfs(sshfs, None), rtts=(0,), loads=("read", "write", "small")),
             Subject("sshfs-4", f"sshfs -o max_conns=4, {FAST_CIPHER}", sshfs,
                     _sshfs(sshfs, FAST_CIPHER, "-o", "max_conns=4"),
-                    loads=("read", "write", "stat")),
+                    loads=("read", "write", "stat", "statw")),
         ]
     else:
         absent.append("sshfs")

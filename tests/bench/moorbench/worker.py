@@ -3,9 +3,12 @@ What touches a mount with a clock in hand. A process of its own, so that it can 
 
   worker.py first MOUNTPOINT       waits for the mount, reads the first byte of "first",
                                    prints the monotonic time
-  worker.py stat MOUNTPOINT COUNT SECONDS
-                                   lstat of up to COUNT new names in "flat" while dd reads
-                                   "endless", prints JSON
+  worker.py stat-read MOUNTPOINT COUNT SECONDS
+  worker.py stat-write MOUNTPOINT COUNT SECONDS
+                                   lstat of up to COUNT new names in "flat" while another
+                                   process reads "endless" or writes "written"; prints JSON
+  worker.py read|write FILE        reads on and on, or writes 256 MiB over and over, until
+                                   SIGTERM; prints the bytes moved
 """
 
 import json
@@ -35,16 +38,33 @@ def first(mountpoint, limit=60):
     print(time.monotonic(), flush=True)
 
 
-def stat(mountpoint, count, seconds):
+def move(direction, path):
+    """Until SIGTERM; dd cannot write over and over the same 256 MiB."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    flags = os.O_RDONLY if direction == "read" else os.O_WRONLY | os.O_CREAT
+    file = os.open(path, flags, 0o644)
+    block, moved, region = os.urandom(1 << 20), 0, 256 << 20
+    try:
+        while True:
+            if direction == "read":
+                moved += len(os.read(file, 1 << 20))
+            else:
+                moved += os.pwrite(file, block, moved % region)
+    finally:
+        print(moved, flush=True)
+
+
+def stat(direction, mountpoint, count, seconds):
     # The names are known, so that no listing fills a cache: each is a question to the server.
     names = [f"entry{i:05}" for i in range(count)]
     random.Random(9).shuffle(names)
     times = []
-    reader = subprocess.Popen(
-        ["dd", f"if={mountpoint}/endless", "of=/dev/null", "bs=1M"],
-        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    path = f"{mountpoint}/{'endless' if direction == 'read' else 'written'}"
+    mover = subprocess.Popen(
+        [sys.executable, __file__, direction, path], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, text=True)
     start = time.monotonic()
-    time.sleep(0.5)
+    time.sleep(1)
     for name in names:
         if time.monotonic() - start > seconds:
             break
@@ -53,19 +73,21 @@ def stat(mountpoint, count, seconds):
         times.append((time.monotonic() - asked) * 1000)
         time.sleep(PAUSE)
     lasted = time.monotonic() - start
-    reader.send_signal(signal.SIGINT)
-    last = reader.communicate(timeout=20)[1].strip().splitlines()[-1:]
-    if not last or "bytes" not in last[0]:
-        raise SystemExit(f"dd failed beside the stats: {last}")
+    mover.terminate()
+    moved = mover.communicate(timeout=20)[0].strip()
+    if not moved:
+        raise SystemExit(f"the {direction} beside the stats failed")
     print(json.dumps({
         "p50": stats.percentile(times, 50), "p99": stats.percentile(times, 99),
-        "samples": len(times), "read": int(last[0].split()[0]) / lasted / 1e6}))
+        "samples": len(times), "rate": int(moved) / lasted / 1e6}))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["first"] and len(sys.argv) == 3:
         first(sys.argv[2])
-    elif sys.argv[1:2] == ["stat"] and len(sys.argv) == 5:
-        stat(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    elif sys.argv[1:2] in (["stat-read"], ["stat-write"]) and len(sys.argv) == 5:
+        stat(sys.argv[1].partition("-")[2], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    elif sys.argv[1:2] in (["read"], ["write"]) and len(sys.argv) == 3:
+        move(sys.argv[1], sys.argv[2])
     else:
         raise SystemExit(__doc__)
