@@ -12,8 +12,6 @@
 #include "base/clock.h"
 #include "base/secret.h"
 
-extern char **environ;
-
 enum { LOOK_AROUND_MS = 100 };
 
 struct run {

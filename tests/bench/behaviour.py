@@ -50,8 +50,8 @@ def restart(world):
     """The server restarts: the next cat of a file works, with no new mount, within 20 s."""
     world.works("cat first")
     world.server.restart_sshd()
-    return world.works("for i in $(seq 40); do cat small/file0001 && exit 0; sleep 0.5; done; exit 1",
-                       30)
+    return world.works(
+        "for i in $(seq 40); do cat small/file0001 && exit 0; sleep 0.5; done; exit 1", 30)
 
 
 def silent(world):
@@ -117,7 +117,9 @@ def appends(world):
 
 def edits(world):
     """Bytes in the middle of a file are replaced in place."""
-    if not world.works("printf 0123456789 >edit && printf AB | dd of=edit bs=1 seek=4 conv=notrunc"):
+    if not world.works("printf 0123456789 >edit"):
+        return False
+    if not world.works("printf AB | dd of=edit bs=1 seek=4 conv=notrunc"):
         return False
     time.sleep(1)
     return (world.there / "edit").read_text() == "0123AB6789"

@@ -158,14 +158,15 @@ def in_child(action):
 class Worker:
     """One process's sequence of operations."""
 
-    def __init__(self, roots, seed, number, history, lock, drop_caches=False):
+    def __init__(self, roots, seed, number, history, lock, drop_caches=False, without=()):
         self.random = random.Random(f"{seed}/{number}")
         self.own, self.number = f"p{number}", number
         self.sides = Sides(roots, history)
         self.open_files = []
         self.lock, self.drop_caches = lock, drop_caches
         self.common = False
-        self.operations = [(weight, getattr(self, name)) for name, weight in WEIGHTS.items()]
+        self.operations = [(weight, getattr(self, name)) for name, weight in WEIGHTS.items()
+                           if name not in without]
 
     # ---- choosing ----
 
@@ -217,6 +218,7 @@ class Worker:
         if self.sides.both("open", call, path, oct(flags), oct(mode))[0] == "ok":
             if stat.S_ISDIR(os.fstat(fds[0]).st_mode):
                 flags |= os.O_DIRECTORY
+            self.sides.history("  is", fds[1])
             self.open_files.append(Open(fds, flags, self.common))
 
     def close(self):
@@ -237,6 +239,7 @@ class Worker:
         def call(side):
             fds[side] = os.dup(one.fds[side])
         if self.sides.both("dup", call, one.fds[1])[0] == "ok":
+            self.sides.history("  is", fds[1])
             self.open_files.append(Open(fds, one.flags, one.common))
 
     def pread(self):
@@ -282,11 +285,15 @@ class Worker:
                             one.fds[1], size)
 
     def fallocate(self):
+        """libc writes zeros where the mount cannot; only where they are missing, so that the
+        time is not always set."""
         one, offset, size = self.file(writable=True), self.offset(), 1 + self.offset()
+
+        def call(side):
+            os.posix_fallocate(one.fds[side], offset, size)
+            os.pwrite(one.fds[side], b"x", offset)
         if one and one.flags & os.O_ACCMODE == os.O_RDWR and not one.flags & os.O_APPEND:
-            self.sides.both(
-                "fallocate", lambda side: os.posix_fallocate(one.fds[side], offset, size),
-                one.fds[1], offset, size)
+            self.sides.both("fallocate", call, one.fds[1], offset, size)
 
     def fsync(self):
         one = self.file()
@@ -615,7 +622,8 @@ def run_worker(options, roots, number):
     """The exit code of one process."""
     history = History(options.history, number)
     with open(options.history, "rb") as lock:
-        worker = Worker(roots, options.seed, number, history, lock, options.drop_caches)
+        worker = Worker(roots, options.seed, number, history, lock, options.drop_caches,
+                        options.without.split(","))
         try:
             worker.run(options.operations)
             return 0
@@ -642,6 +650,7 @@ def main():
     parser.add_argument("--history", default="history")
     parser.add_argument("--drop-caches", action="store_true",
                         help="every now and then (root only, and felt by the whole machine)")
+    parser.add_argument("--without", default="", help="operations not to be done: map,link")
     options = parser.parse_args()
     os.umask(0o022)
     roots = (options.reference, options.mounted)

@@ -96,8 +96,8 @@ def make_subjects(moorfs, moorfs_options):
         absent.append("sshfs")
     if rclone:
         found.append(Subject(
-            "rclone", "rclone mount --no-checksum, vfs-cache-mode off (full for writing loads)", rclone,
-            _rclone(rclone)))
+            "rclone", "rclone mount --no-checksum, vfs-cache-mode off (full for writing loads)",
+            rclone, _rclone(rclone)))
     else:
         absent.append("rclone")
     return {subject.name: subject for subject in found}, absent
