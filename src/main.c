@@ -2,6 +2,7 @@
  * moorfs: connect, mount, serve, clean up. What is built here, in this order, is torn down in
  * the reverse one.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -236,7 +237,7 @@ int main(int argc, char **argv)
 	struct failure failure = {.kind = FAILURE_NONE};
 	int result = prepare(&mount, argc, argv, &failure);
 	if (result == 0 && mount.config.action == CONFIG_HELP)
-		config_print_help(argv[0]);
+		config_print_help(program_invocation_short_name);
 	else if (result == 0 && mount.config.action == CONFIG_VERSION)
 		config_print_version();
 	else if (result == 0)
