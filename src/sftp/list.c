@@ -95,8 +95,8 @@ static void tell_bad_name(struct sftp *sftp, struct wire_text name)
 }
 
 /*
- * Passes the names of one NAME reply up. 1 when the reply was full, 0 when not; -ECANCELED when
- * the receiver has enough; -EPROTO.
+ * Passes the names of one NAME reply up. 1 when the reply was full, 0 when not; -ENODATA when it
+ * had none, as some servers end; -ECANCELED when the receiver has enough; -EPROTO.
  */
 static int deliver(struct sftp *sftp, struct listing *listing, struct wire_in body)
 {
@@ -128,6 +128,8 @@ static int deliver(struct sftp *sftp, struct listing *listing, struct wire_in bo
 		return sftp_malformed(sftp, "a NAME reply is cut short");
 	if (filled > 0 && listing->op->entries(listing->op, batch, filled) != 0)
 		return -ECANCELED;
+	if (count == 0)
+		return -ENODATA;
 	return count >= FULL_NAMES || bytes >= FULL_BYTES;
 }
 
@@ -174,6 +176,10 @@ static int take_first(struct sftp *sftp, struct listing *listing, struct wire_in
 		result = deliver(sftp, listing, body);
 	}
 	free(ask.kept);
+	if (result == -ENODATA && !ask.err) {
+		ask.eof = true;
+		result = 0;
+	}
 	if (result == -EPROTO && sftp->fault[0])
 		return result;
 	if (ask.eof)

@@ -225,7 +225,8 @@ void name_unlinked(struct vfs *vfs, struct dentry *dentry)
 		files_set_unlinked(node);
 		dircache_drop(vfs, node);
 	} else {
-		files_moved(vfs, node); /* it may be open by the name that went */
+		files_moved(vfs, node);  /* it may be open by the name that went */
+		attr_changed(vfs, node); /* listings tell its count of links */
 	}
 	names_removed(vfs, parent, name, length);
 	node_drop(&vfs->nodes, node);

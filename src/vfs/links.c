@@ -108,6 +108,7 @@ static void add_name(struct vfs *vfs, struct node *node, struct node *parent, co
 	NODES_SCOPE(&vfs->nodes);
 	size_t length = strlen(name);
 	names_added(vfs, parent, name, length);
+	attr_changed(vfs, node);
 	if (list_empty(&node->names))
 		return;
 	const struct dentry *first = list_entry(node->names.next, struct dentry, of_node);

@@ -25,7 +25,7 @@ from moorbench.subjects import MOUNT_LIMIT, Mount, make_subjects
 HERE = Path(__file__).resolve().parent
 Size = namedtuple("Size", "big_mib small_files tree_dirs tree_files flat_files archive_files "
                           "stat_seconds box")
-FULL = Size(256, 500, 100, 20, 2000, 50, 6, 12)
+FULL = Size(256, 500, 100, 20, 2000, 50, 6, 10)
 QUICK = Size(64, 100, 25, 20, 1000, 25, 3, 5)
 
 
@@ -62,7 +62,7 @@ def parse_arguments():
     if options.box:
         options.size = options.size._replace(box=options.box)
     options.runs = options.runs or (3 if options.quick else 5)
-    options.patience = options.patience or (8 if options.quick else 30)
+    options.patience = options.patience or (8 if options.quick else 20)
     try:
         options.rtt = [float(t) if "." in t else int(t)
                        for t in options.rtt or (["0", "50"] if options.quick else

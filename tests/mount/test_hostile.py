@@ -102,7 +102,7 @@ def test_a_start_that_is_only_strange_will_do(mount, odd_server, remote, greetin
     ("dead", GONE),
     ("silent", GONE),
     ("ok_without_attrs", ("EIO",)),
-    ("status_11", ("EIO",)),
+    ("status_11", ("EEXIST",)),  # of later versions, which servers use in this one too
     ("status_255", ("EIO",)),
     ("status_max", ("EIO",)),
     ("status_eof", ("EIO",)),
@@ -118,8 +118,10 @@ def test_a_bad_reply_is_an_error_of_that_file_alone(odd, remote, kind, errnos):
 
 
 def test_a_reply_that_comes_twice_or_late_harms_nobody(odd, remote):
-    for kind in ("answered_twice", "slow"):
+    kinds = ("answered_twice", "slow")
+    for kind in kinds:
         make(remote / f"odd-{kind}", b"12345")
+    for kind in kinds:
         assert os.stat(odd / f"odd-{kind}").st_size == 5
         assert wait_until(lambda: is_usable(odd), 5)
 
@@ -220,12 +222,11 @@ def test_a_name_listed_twice_is_one_file(odd, remote):
     assert not os.path.exists(odd / "odd-twice" / "one")
 
 
-@pytest.mark.parametrize("kind", ["empty_lists"])
-def test_a_listing_of_nothing_ends(odd, remote, kind):
-    os.mkdir(remote / f"odd-{kind}")
+def test_a_reply_without_names_ends_a_listing(odd, remote):
+    os.mkdir(remote / "odd-empty_lists")
     begun = time.monotonic()
-    assert os.listdir(odd / f"odd-{kind}") == []
-    assert time.monotonic() - begun < 5
+    assert os.listdir(odd / "odd-empty_lists") == []
+    assert time.monotonic() - begun < 1
     assert is_usable(odd)
 
 
@@ -242,7 +243,8 @@ def memory_of(pid):
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
 
 
-def test_an_endless_listing_can_be_killed_and_takes_no_memory(mount, odd_server, remote):
+def test_an_endless_listing_can_be_killed_and_takes_no_memory(mount, odd_server, remote,
+                                                              request):
     os.mkdir(remote / "odd-endless")
     (remote / "honest").write_bytes(b"honest")
     mounted = mount(f"sftp_server={odd_server()}", "max_conns=2")
@@ -250,11 +252,13 @@ def test_an_endless_listing_can_be_killed_and_takes_no_memory(mount, odd_server,
     with subprocess.Popen(["ls", "-U", mounted.point / "odd-endless"],
                           stdout=subprocess.DEVNULL) as reader:
         time.sleep(3)
-        assert reader.poll() is None
-        assert memory_of(mounted.process.pid) - before < 200 << 20
-        assert is_usable(mounted.point)
+        ended, grown = reader.poll() is not None, memory_of(mounted.process.pid) - before
+        usable = is_usable(mounted.point)
         reader.kill()
-        assert reader.wait(5) != 0
+        reader.wait(5)
+    assert usable and not ended
+    sanitized = request.config.getoption("--time-factor") > 1  # those keep freed memory a while
+    assert grown < (600 if sanitized else 200) << 20
     assert is_usable(mounted.point)
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import sys
 import time
 from pathlib import Path
@@ -83,17 +82,19 @@ class SequentialRead(Load):
         return f"read {self.size.big_mib} MiB (dd)"
 
     def run(self, mount, server):
-        path = os.path.join(mount.path, "big")
-        done = proc.run(["dd", f"if={path}", "of=/dev/null", "bs=1M"], self.box, mount.rescue,
-                        stop=signal.SIGINT)
+        whole, moved = server.data.size.big_mib << 20, []
+        # dd has what it reads as descriptor 0, and reads it in pieces of 1 MiB.
+        done = proc.run(["dd", f"if={mount.path}/big", "of=/dev/null", "bs=1M"], self.box,
+                        mount.rescue, at_cut=lambda pid: moved.append(proc.position(pid, 0)))
         _check_ended("dd", done)
+        if done.cut:
+            if not moved[0]:
+                raise Failed(f"dd read nothing within {self.box:g} s")
+            return Result(moved[0] / done.seconds / 1e6, True)
         counted = re.search(r"(\d+) bytes.*copied, ([0-9.e+-]+) s", done.err)
-        if not counted:
-            raise Failed(f"dd did not end when interrupted: {done.err.strip() or 'no output'}")
-        moved, seconds = int(counted[1]), float(counted[2])
-        if not done.cut and moved != server.data.size.big_mib << 20:
-            raise Failed(f"dd read {moved} bytes of a file of {server.data.size.big_mib} MiB")
-        return Result(moved / seconds / 1e6, done.cut)
+        if not counted or int(counted[1]) != whole:
+            raise Failed(f"dd did not read {whole} bytes: {done.err.strip()}")
+        return Result(whole / float(counted[2]) / 1e6)
 
     def verify(self, mount, server):
         summed = proc.run(["sha256sum", f"{mount.path}/big"], 120, mount.rescue)

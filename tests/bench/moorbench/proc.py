@@ -96,11 +96,11 @@ def kill_group(child, rescue=None):
         raise Stuck(f"process {child.pid} does not end, even killed") from late
 
 
-def run(command, limit, rescue=None, stop=None, sink=None):
+def run(command, limit, rescue=None, at_cut=None, sink=None):
     """
-    Runs a command for at most `limit` seconds. Then it gets the signal `stop`, if any, and has a
-    second to end; then it is killed, with the help of `rescue()` when it hangs in a mount.
-    Standard output goes to `sink(bytes)` as it comes, or into the result.
+    Runs a command for at most `limit` seconds; then `at_cut(pid)` may look at it, and it is
+    killed, with the help of `rescue()` when it hangs in a mount. Standard output goes to
+    `sink(bytes)` as it comes, or into the result.
     """
     start = time.monotonic()
     child = subprocess.Popen(
@@ -110,15 +110,12 @@ def run(command, limit, rescue=None, stop=None, sink=None):
     takers = {stream: blocks.append for stream, blocks in kept.items()}
     if sink:
         takers[child.stdout] = sink
-    cut, deadline = False, start + limit
-    while not _drain(takers, child, deadline):
-        cut = True
-        if stop is None:
-            kill_group(child, rescue)
-            break
-        signal_group(child, stop)
-        stop, deadline = None, time.monotonic() + 1
+    cut = not _drain(takers, child, start + limit)
     seconds = time.monotonic() - start
+    if cut:
+        if at_cut:
+            at_cut(child.pid)
+        kill_group(child, rescue)
     for stream in kept:
         stream.close()
     return Finished(seconds, child.returncode, cut, b"".join(kept[child.stdout]),
@@ -147,6 +144,15 @@ def _drain(takers, child, deadline):
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def position(pid, descriptor):
+    """Where a process stands in a file it reads or writes in order; None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii") as info:
+            return int(info.readline().split()[1])
+    except OSError:
+        return None
 
 
 # ---- the processes of a subject ----

@@ -77,6 +77,7 @@ class Data:
         (root / "first").write_bytes(os.urandom(4096))
         with open(root / "endless", "wb") as hole:
             hole.truncate(ENDLESS)
+        self._age()
 
     def _make_big(self):
         digest = hashlib.sha256()
@@ -112,6 +113,14 @@ class Data:
         with tarfile.open(self.archive, "w") as archive:
             for i in range(self.size.archive_files):
                 archive.add(source / f"file{i:04}", arcname=f"unpacked/file{i:04}")
+
+    def _age(self):
+        """Most files of a server were not written a minute ago: these are up to a year old."""
+        rng, now = random.Random(3), time.time()
+        for folder, _, files in os.walk(self.root, topdown=False):
+            for name in [*files, "."]:
+                then = now - rng.uniform(3600, 365 * 86400)
+                os.utime(os.path.join(folder, name), (then, then))
 
     def names(self):
         """Entries that `ls -lR` of the tree shows."""
