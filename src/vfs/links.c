@@ -164,28 +164,43 @@ static bool same_file(const struct remote_attr *a, const struct remote_attr *b)
 	       a->mtime.tv_nsec == b->mtime.tv_nsec;
 }
 
-/*
- * The paths of the name and of another name of its node, when it has several and the answer
- * does not look as the node does; else false.
- */
+/* A name that does not look as the other names of its node do. */
+struct doubt {
+	struct node *node;  /* referenced */
+	char *path, *other; /* of the name, and of one more of the node */
+};
+
+static void doubt_release(struct vfs *vfs, struct doubt *doubt)
+{
+	free(doubt->path);
+	free(doubt->other);
+	if (!doubt->node)
+		return;
+	NODES_SCOPE(&vfs->nodes);
+	node_drop(&vfs->nodes, doubt->node);
+}
+
+/* True with the doubt filled, to be released in any case. */
 static bool is_suspicious(struct vfs *vfs, struct node *parent, const char *name,
-                          const struct answer *answer, char **path, char **other_path)
+                          const struct answer *answer, struct doubt *doubt)
 {
 	NODES_SCOPE(&vfs->nodes);
 	size_t length = strlen(name);
 	const struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
-	const struct node *node = dentry ? dentry->node : NULL;
+	struct node *node = dentry ? dentry->node : NULL;
 	if (!node)
 		node = inodes_shared(&vfs->nodes.inodes, parent->ino, name, length);
 	if (!node || node_is_dir(node) || attr_is_dirty(node) ||
 	    same_file(&node->attr, &answer->attr))
 		return false;
+	node_hold(node);
+	doubt->node = node;
 	list_for_each (link, &node->names) {
 		const struct dentry *other = list_entry(link, struct dentry, of_node);
 		if (other != dentry)
-			return node_path(&vfs->nodes, parent, name, path) == 0 &&
-			       node_path(&vfs->nodes, other->parent, other->name, other_path) ==
-			           0;
+			return node_path(&vfs->nodes, parent, name, &doubt->path) == 0 &&
+			       node_path(&vfs->nodes, other->parent, other->name,
+			                 &doubt->other) == 0;
 	}
 	return false;
 }
@@ -193,27 +208,38 @@ static bool is_suspicious(struct vfs *vfs, struct node *parent, const char *name
 bool links_agree(struct vfs *vfs, struct node *parent, const char *name,
                  const struct answer *answer)
 {
-	CLEANUP_FREE char *path = NULL;
-	CLEANUP_FREE char *other = NULL;
-	return !is_suspicious(vfs, parent, name, answer, &path, &other);
+	struct doubt doubt = {0};
+	bool agree = !is_suspicious(vfs, parent, name, answer, &doubt);
+	doubt_release(vfs, &doubt);
+	return agree;
+}
+
+/* Asks the server about both names: true when they are certainly two files. */
+static bool are_two_files(struct vfs *vfs, const struct doubt *doubt)
+{
+	struct answer begin;
+	struct remote_attr ours, theirs;
+	answer_begin(vfs, &begin, doubt->node);
+	/* A name that is gone, perhaps by a rename of ours, says nothing: its next lookup does.
+	 */
+	if (remote_lstat(vfs->remote, doubt->other, &theirs) != 0 ||
+	    remote_lstat(vfs->remote, doubt->path, &ours) != 0 || same_file(&ours, &theirs))
+		return false;
+	/* A write of ours between the two answers makes them differ, too. */
+	NODES_SCOPE(&vfs->nodes);
+	return !attr_is_outdated(doubt->node, &begin);
 }
 
 void links_check(struct vfs *vfs, struct node *parent, const char *name,
                  const struct answer *answer)
 {
-	CLEANUP_FREE char *path = NULL;
-	CLEANUP_FREE char *other = NULL;
-	struct remote_attr ours, theirs;
-	if (!is_suspicious(vfs, parent, name, answer, &path, &other))
-		return;
-	int err = remote_lstat(vfs->remote, other, &theirs);
-	if (err && err != -ENOENT)
-		return;
-	if (!err && (remote_lstat(vfs->remote, path, &ours) != 0 || same_file(&ours, &theirs)))
-		return;
-	NODES_SCOPE(&vfs->nodes);
-	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
-	if (dentry && dentry->node)
-		dentry_detach(&vfs->nodes, dentry);
-	inodes_removed(&vfs->nodes.inodes, inode_hash(parent->ino, name, strlen(name)));
+	struct doubt doubt = {0};
+	if (is_suspicious(vfs, parent, name, answer, &doubt) && are_two_files(vfs, &doubt)) {
+		NODES_SCOPE(&vfs->nodes);
+		struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
+		if (dentry && dentry->node == doubt.node)
+			dentry_detach(&vfs->nodes, dentry);
+		inodes_removed(&vfs->nodes.inodes, inode_hash(parent->ino, name, strlen(name)));
+	}
+	doubt_release(vfs, &doubt);
 }

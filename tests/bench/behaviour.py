@@ -225,7 +225,7 @@ class Writing:
 
 
 def ask(subject, question, options):
-    """True, False, None (could not be asked here), with a server and a mount of its own."""
+    """True, False or None (cannot be asked here); with a server and a mount of its own."""
     with tempfile.TemporaryDirectory(prefix="moorbench-") as scratch:
         folder = Path(scratch)
         proxy = options.delayproxy or build_delayproxy(
@@ -270,7 +270,10 @@ def main():
         for name in chosen:
             try:
                 answer = ask(known[name], question, options)
-            except (BenchError, proc.Stuck, OSError) as problem:
+            except BenchError as problem:
+                print(f"{name}, {question.__name__}: not asked: {problem}", file=sys.stderr)
+                answer = None
+            except (proc.Stuck, OSError) as problem:
                 print(f"{name}, {question.__name__}: {problem}", file=sys.stderr)
                 answer = False
             answers.append({True: "yes", False: "no", None: "-"}[answer])

@@ -73,7 +73,8 @@ class Sshd(Program):
         lines = [f"Port {self.port}", "ListenAddress 127.0.0.1", "PidFile none",
                  f"AuthorizedKeysFile {authorized}", "StrictModes no", "UsePAM no", "UseDNS no",
                  "PermitRootLogin yes", "KbdInteractiveAuthentication no",
-                 f"Subsystem sftp {self.subsystem}", "LogLevel VERBOSE"]
+                 # A shell of a higher level does not read the user's own .bashrc.
+                 "SetEnv SHLVL=1", f"Subsystem sftp {self.subsystem}", "LogLevel VERBOSE"]
         # sshd takes the first value of a keyword: ours come last.
         lines = self.options + lines + ["PasswordAuthentication no", "MaxStartups 100:30:200",
                                         "MaxSessions 20"]

@@ -181,13 +181,14 @@ void live_sshd_start(struct live_sshd *sshd, const char *subsystem, const char *
 	assert_non_null(mkdtemp(sshd->folder));
 	make_keys(sshd);
 	sshd->port = free_port();
+	/* SHLVL: a shell of a higher level does not read the user's own .bashrc */
 	live_sshd_write(sshd, "sshd_config",
 	                "%s\n"
 	                "Port %u\nListenAddress 127.0.0.1\nHostKey %s/host\nPidFile none\n"
 	                "UsePAM no\nStrictModes no\nAuthorizedKeysFile %s/authorized\n"
 	                "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
 	                "PermitRootLogin yes\nMaxStartups 100\nMaxAuthTries 20\n"
-	                "LogLevel VERBOSE\nSubsystem %s\n",
+	                "SetEnv SHLVL=1\nLogLevel VERBOSE\nSubsystem %s\n",
 	                extra, sshd->port, sshd->folder, sshd->folder, subsystem);
 	spawn_sshd(sshd);
 	if (!running[0].pid && atexit(stop_running) != 0)

@@ -23,6 +23,7 @@ struct script {
 	unsigned max_sessions; /* connects beyond so many at once fail */
 	bool silent;           /* ops get no answer */
 	bool refuse;           /* connects fail */
+	int stale_on;          /* index + 1 of the lane that cannot open files; 0: none */
 	unsigned die_after;    /* the connection dies when so many more ops came; 0: never */
 	unsigned up, connects, most_up, ops;
 };
@@ -92,7 +93,7 @@ static int fake_progress(struct session *session, struct failure *failure)
 	while (!silent && (node = list_pop_front(&fake->ops))) {
 		struct op *op = list_entry(node, struct op, proto.link);
 		session->bytes_in += 100;
-		op->err = 0;
+		op->err = session->index + 1 == fake->script->stale_on ? -ESTALE : 0;
 		op->count = op->length;
 		session->events->done(session->lane, op);
 	}
@@ -280,6 +281,42 @@ static void what_must_not_run_twice_is_settled_by_looking(void **state)
 	pool_free(pool);
 }
 
+/* A lane cannot open a file again, as its name is gone: one that has it open serves the op. */
+static void what_a_lane_cannot_open_is_done_where_it_is_open(void **state)
+{
+	(void)state;
+	struct script script;
+	script_init(&script);
+	struct pool *pool = new_pool(&script, 2, 5 * NS_PER_SEC);
+	struct failure failure;
+	assert_int_equal(pool_start(pool, &failure), 0);
+	pool_warm(pool);
+	wait_until(&script, &script.up, 2);
+	struct remote_file *file = remote_file_new(pool_remote(pool), "/f", OPEN_READ);
+	assert_non_null(file);
+	struct remote_attr attr = {0};
+	char byte;
+	size_t count;
+	script.stale_on = 1;
+	/* open nowhere: that is the end of it */
+	assert_int_equal(remote_read(file, 0, &byte, 1, &count), -ESTALE);
+	struct remote_handle *handle = remote_file_handle(file, 1);
+	assert_non_null(handle);
+	atomic_store(&handle->open, true);
+	atomic_store(&handle->generation, 1);
+	script.ops = 0;
+	assert_int_equal(remote_fstat(file, &attr), 0);
+	assert_in_range(script.ops, 1, 2); /* the first lane was asked, or was not */
+	remote_file_moving(file, true);
+	script.ops = 0;
+	assert_int_equal(remote_fstat(file, &attr), 0);
+	assert_int_equal(script.ops, 1); /* while it moves only the second one is */
+	remote_file_moving(file, false);
+	atomic_store(&handle->open, false);
+	remote_file_unref(file);
+	pool_free(pool);
+}
+
 static void a_silent_server_ends_in_a_time_out_and_then_fails_fast(void **state)
 {
 	(void)state;
@@ -412,6 +449,7 @@ int main(void)
 	    cmocka_unit_test(lanes_are_warmed_up_to_what_the_server_bears),
 	    cmocka_unit_test(a_lost_connection_is_made_again_and_the_call_repeated),
 	    cmocka_unit_test(what_must_not_run_twice_is_settled_by_looking),
+	    cmocka_unit_test(what_a_lane_cannot_open_is_done_where_it_is_open),
 	    cmocka_unit_test(a_silent_server_ends_in_a_time_out_and_then_fails_fast),
 	    cmocka_unit_test(an_interrupted_call_ends_soon),
 	    cmocka_unit_test(without_a_first_connection_the_first_call_connects),

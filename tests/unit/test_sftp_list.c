@@ -99,6 +99,24 @@ static void test_a_small_directory_takes_two_round_trips(void **state)
 	harness_close(&h);
 }
 
+/* Some servers end a listing with a reply without names, again and again. */
+static void test_a_reply_without_names_is_the_end(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct names names = {.count = 0};
+	struct op op;
+	open_plain(&h);
+	start_list(&h, &op, &names);
+	uint32_t first = peer_expect(&h, WIRE_READDIR);
+	peer_expect(&h, WIRE_READDIR);
+	send_names(&h, first, 0, "");
+	assert_int_equal(harness_wait(&h, &op), 0);
+	assert_int_equal(names.count, 0);
+	expect_close_of(&h, "d");
+	harness_close(&h);
+}
+
 static void test_names_come_in_the_order_of_asking(void **state)
 {
 	(void)state;
@@ -279,6 +297,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_small_directory_takes_two_round_trips),
+	    cmocka_unit_test(test_a_reply_without_names_is_the_end),
 	    cmocka_unit_test(test_names_come_in_the_order_of_asking),
 	    cmocka_unit_test(test_a_large_directory_is_asked_for_ahead),
 	    cmocka_unit_test(test_a_huge_reply_is_taken_and_bad_names_are_left_out),

@@ -317,6 +317,27 @@ static void rewinding_shows_the_directory_of_now(void **state)
 	free(seen);
 }
 
+/* As with *at() functions: opened, changed, and only then read. */
+static void the_first_read_shows_our_own_changes_since_the_opening(void **state)
+{
+	struct harness *h = *state;
+	struct node *d = make_dir(h, h->root, "d");
+	fake_put_file(h->fake, ROOT "/d/old", "x", 1, 1);
+	struct vfs_dir *early = open_dir(h, d, NULL);
+	struct vfs_entry entry;
+	assert_int_equal(vfs_mkdir(h->vfs, d, "new", 0755, &entry), 0);
+	/* who lists it meanwhile replaces the listing that is kept */
+	free(list(h, d, false));
+	assert_int_equal(vfs_mkdir(h->vfs, d, "newer", 0755, &entry), 0);
+	struct seen *seen = calloc(1, sizeof(*seen));
+	assert_non_null(seen);
+	read_all(h, early, seen, false, 3);
+	assert_non_null(entry_of(seen, "new"));
+	assert_non_null(entry_of(seen, "newer"));
+	vfs_releasedir(h->vfs, early);
+	free(seen);
+}
+
 static void concurrent_readers_share_one_listing(void **state)
 {
 	struct harness *h = *state;
@@ -645,6 +666,7 @@ int main(void)
 	    TEST(a_directory_we_made_is_known_to_be_empty),
 	    TEST(names_removed_while_listing_is_under_way_do_not_come_back),
 	    TEST(rewinding_shows_the_directory_of_now),
+	    TEST(the_first_read_shows_our_own_changes_since_the_opening),
 	    TEST(concurrent_readers_share_one_listing),
 	    TEST(the_kernels_listing_is_kept_until_something_changes),
 	    TEST(opendir_tells_what_the_server_refuses),

@@ -473,6 +473,9 @@ static void copies_are_made_by_the_server(void **state)
 	assert_int_equal(stat_of(h, b).st_size, 9);
 	assert_int_equal(vfs_copy_range(h->vfs, from, 10, to, 0, 100, &copied), 0);
 	assert_int_equal(copied, 0);
+	/* a refusal without a reason: the kernel reads and writes, and finds the reason */
+	fake_fail_next(h->fake, OP_COPY, 0, -EREMOTEIO);
+	assert_int_equal(vfs_copy_range(h->vfs, from, 0, to, 0, 1, &copied), -EOPNOTSUPP);
 	h->remote->caps.copy = false;
 	assert_int_equal(vfs_copy_range(h->vfs, from, 0, to, 0, 1, &copied), -EOPNOTSUPP);
 	close_file(h, from);

@@ -453,6 +453,56 @@ static void hard_links_share_the_number_after_a_forget(void **state)
 	assert_int_equal(st.st_nlink, 2);
 }
 
+static void links_are_counted_also_where_no_name_is_known(void **state)
+{
+	struct harness *h = *state;
+	struct vfs_config config = harness_config();
+	config.attr_timeout_ns = config.entry_timeout_ns = config.negative_timeout_ns = 0;
+	harness_configure(h, &config);
+	struct node *node;
+	close_file(h, create_file(h, h->root, "a", &node));
+	struct vfs_entry entry;
+	assert_int_equal(vfs_link(h->vfs, node, h->root, "b", &entry), 0);
+	vfs_forget(h->vfs, node, 2);
+	assert_int_equal(nodes_known(h), 1);
+	struct node *a = look(h, h->root, "a");
+	assert_int_equal(stat_of(h, a).st_nlink, 2);
+	/* gone behind our back: seen at the next look */
+	fake_remove(h->fake, ROOT "/b");
+	look_fails(h, h->root, "b", -ENOENT);
+	assert_int_equal(stat_of(h, a).st_nlink, 1);
+}
+
+static void a_removed_directory_is_shown_to_who_is_in_it(void **state)
+{
+	struct harness *h = *state;
+	struct vfs_config config = harness_config();
+	config.attr_timeout_ns = 0;
+	harness_configure(h, &config);
+	struct node *d = make_dir(h, h->root, "d");
+	assert_int_equal(vfs_rmdir(h->vfs, h->root, "d"), 0);
+	struct stat st = stat_of(h, d);
+	assert_true(S_ISDIR(st.st_mode));
+	assert_int_equal(st.st_nlink, 0);
+	struct vfs_entry entry;
+	assert_int_equal(vfs_mkdir(h->vfs, d, "in it", 0755, &entry), -ENOENT);
+}
+
+static void unlink_waits_for_the_writes_of_who_has_the_file_open(void **state)
+{
+	struct harness *h = *state;
+	struct node *node;
+	struct vfs_file *file = create_file(h, h->root, "f", &node);
+	fake_set_delay(h->fake, OP_WRITE, 100 * NS_PER_MS);
+	assert_int_equal(write_text(h, file, 0, "temporary", 0), 0);
+	assert_int_equal(vfs_unlink(h->vfs, h->root, "f"), 0);
+	assert_false(io_file_dirty(node->io_file));
+	assert_reads(h, file, "temporary");
+	struct remote_file *remote_file = io_handle_remote(file->handle);
+	assert_int_equal(remote_file->moving, 0);
+	close_file(h, file);
+}
+
 static void a_link_that_somebody_replaced_is_parted(void **state)
 {
 	struct harness *h = *state;
@@ -602,6 +652,9 @@ int main(void)
 	    TEST(hard_links_are_one_file),
 	    TEST(an_open_file_follows_the_name_that_is_left),
 	    TEST(hard_links_share_the_number_after_a_forget),
+	    TEST(links_are_counted_also_where_no_name_is_known),
+	    TEST(a_removed_directory_is_shown_to_who_is_in_it),
+	    TEST(unlink_waits_for_the_writes_of_who_has_the_file_open),
 	    TEST(a_link_that_somebody_replaced_is_parted),
 	    TEST(without_hard_links_the_errno_is_that_of_link),
 	    TEST(names_are_made_and_removed),

@@ -164,6 +164,7 @@ class Server:
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host_key\n"
             f"AuthorizedKeysFile {self.folder}/authorized_keys\nPidFile none\n"
             "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n"
+            "SetEnv SHLVL=1\n"  # or bash reads the user's own .bashrc for each connection
             f"MaxStartups 100\nMaxSessions 100\nPrintMotd no\nSubsystem sftp {sftp}\n")
         if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
             os.mkdir("/run/sshd", 0o755)  # sshd's privilege separation wants it
