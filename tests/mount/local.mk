@@ -3,8 +3,10 @@ EXTRA_DIST += \
 	tests/conftest.py \
 	tests/pytest.ini \
 	tests/mount/__init__.py \
+	tests/mount/compare.py \
 	tests/mount/conftest.py \
 	tests/mount/expect.py \
+	tests/mount/model.py \
 	tests/mount/mounted.py \
 	tests/mount/test_attributes.py \
 	tests/mount/test_authentication.py \
@@ -13,7 +15,10 @@ EXTRA_DIST += \
 	tests/mount/test_data.py \
 	tests/mount/test_directories.py \
 	tests/mount/test_faults.py \
+	tests/mount/test_hostile.py \
 	tests/mount/test_integrity.py \
+	tests/mount/test_lifetimes.py \
+	tests/mount/test_model.py \
 	tests/mount/test_mount8.py \
 	tests/mount/test_names.py \
 	tests/mount/test_owners.py \

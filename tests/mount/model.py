@@ -10,7 +10,6 @@ process a seed always gives the same run; with more, the history tells who did w
 
 import argparse
 import collections
-import errno
 import fcntl
 import mmap
 import os
@@ -23,6 +22,7 @@ import traceback
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from mount.compare import Mismatch, Sides, facts, tree, tree_differences  # noqa: E402
 from mount.expect import RENAME_NOREPLACE, renameat2  # noqa: E402
 
 NAMES = ("a", "b", "c", "with space", "ümlaut", "d", "e")
@@ -31,72 +31,6 @@ DEPTHS = (0, 0, 0, 1, 1, 2)
 OPEN_AT_MOST = 12
 SIZES = (0, 1, 7, 100, 4095, 4096, 4097, 20_000, 65_536, 131_072, 131_073, 300_000)
 OFFSETS = SIZES + (12_288, 262_144, 500_001)
-TIME_TOLERANCE_SECONDS = 3  # a time of ours is whole seconds; "now" is not the same twice
-
-# What the mount may answer in place of the reference: (operation, reference, mount) and why.
-ALLOWED = {
-}
-
-
-class Mismatch(Exception):
-    pass
-
-
-def result_of(call, *args):
-    """What a call gives, comparable: its value, or the name of its errno."""
-    try:
-        return "ok", call(*args)
-    except OSError as error:
-        return "error", errno.errorcode.get(error.errno, str(error.errno))
-
-
-def verdict(result):
-    what, value = result
-    return value if what == "error" else what
-
-
-def facts(st):
-    """What both sides must agree on. Directories have no size and no count of links that a
-    program can rely on, and times are compared apart."""
-    is_dir = stat.S_ISDIR(st.st_mode)
-    return {"mode": oct(st.st_mode), "size": None if is_dir else st.st_size,
-            "nlink": None if is_dir else st.st_nlink, "uid": st.st_uid, "gid": st.st_gid,
-            "mtime": st.st_mtime}
-
-
-def differ(one, other):
-    """Compares two results; times within the tolerance."""
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return any(differ(a, b) for a, b in zip(one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() != other.keys() or any(differ(one[key], other[key]) for key in one)
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) > TIME_TOLERANCE_SECONDS
-    return one != other
-
-
-def brief(value):
-    text = repr(value)
-    return text if len(text) <= 300 else f"{text[:200]}...({len(text)} characters)"
-
-
-def first_difference(one, other):
-    if not (isinstance(one, bytes) and isinstance(other, bytes)):
-        return ""
-    for at, (left, right) in enumerate(zip(one, other)):
-        if left != right:
-            return f" (lengths {len(one)} and {len(other)}, first difference at {at})"
-    return f" (lengths {len(one)} and {len(other)})"
-
-
-def difference(one, other):
-    """Two results that differ, in words."""
-    if isinstance(one[1], dict) and isinstance(other[1], dict):
-        lines = tree_differences(one[1], other[1])
-        if lines:
-            return "reference and mount: " + "; ".join(lines[:10])
-    return (f"reference {brief(one)}, mount {brief(other)}"
-            f"{first_difference(one[1], other[1])}")
 
 
 class Open:
@@ -107,24 +41,6 @@ class Open:
 
     def may_write(self):
         return self.flags & os.O_ACCMODE != os.O_RDONLY
-
-
-class Sides:
-    """The reference (0) and the mount (1); every call is made on both and compared."""
-
-    def __init__(self, roots, history):
-        self.roots, self.history = roots, history
-
-    def path(self, side, relative):
-        return os.path.join(self.roots[side], relative)
-
-    def both(self, name, call, *shown):
-        """call(side) on both; the reference's result, once the mount's is the same."""
-        self.history(name, *shown)
-        results = [result_of(call, side) for side in (0, 1)]
-        if differ(*results) and (name, *map(verdict, results)) not in ALLOWED:
-            raise Mismatch(f"{name}{shown}: {difference(*results)}")
-        return results[0]
 
 
 def read_directory_while_changing(top, change_at, changes):
@@ -583,41 +499,6 @@ WEIGHTS = {
     "save_as_editors_do": 2, "listdir": 3, "scandir": 2, "walk": 0.5,
     "list_open_directory": 0.5, "make_in_open_directory": 0.5, "read_while_changing": 0.05,
 }
-
-
-def tree(top, data=True, links=True):
-    """All that is below a directory: names, attributes and, if wanted, contents."""
-    found = {}
-    for directory, dirs, files in os.walk(top):
-        for name in dirs + files:
-            path = os.path.join(directory, name)
-            st = os.lstat(path)
-            entry = facts(st)
-            if not links:
-                del entry["nlink"]
-            if stat.S_ISLNK(st.st_mode):
-                entry["target"] = os.readlink(path)
-            elif stat.S_ISREG(st.st_mode) and data:
-                with open(path, "rb") as file:
-                    entry["data"] = file.read()
-            found[os.path.relpath(path, top)] = entry
-    return found
-
-
-def tree_differences(one, other):
-    """Sentences about where two trees, or the facts about one file, differ."""
-    lines = [f"only in one of them: {name}" for name in sorted(one.keys() ^ other.keys())]
-    for name in sorted(one.keys() & other.keys()):
-        if not isinstance(one[name], dict):
-            if differ(one[name], other[name]):
-                lines.append(f"{name} is {brief(one[name])} and {brief(other[name])}")
-            continue
-        for key in one[name]:
-            left, right = one[name][key], other[name].get(key)
-            if differ(left, right):
-                lines.append(f"{name}: {key} is {brief(left)[:80]} and {brief(right)[:80]}"
-                             f"{first_difference(left, right)}")
-    return lines
 
 
 class History:

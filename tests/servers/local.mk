@@ -5,6 +5,7 @@ tests_servers_delayproxy_LDADD =
 EXTRA_DIST += \
 	tests/servers/__init__.py \
 	tests/servers/accounts.py \
+	tests/servers/odd_sftp.py \
 	tests/servers/openssh.py \
 	tests/servers/peers.py \
 	tests/servers/process.py \
