@@ -253,6 +253,26 @@ static int run_read(struct fake_remote *fake, struct op *op)
 	return 0;
 }
 
+static int run_fetch(struct fake_remote *fake, struct op *op)
+{
+	struct tree_node *node;
+	int err = tree_open(&fake->tree, op->path, OPEN_READ, 0, &node);
+	if (err)
+		return err;
+	tree_getattr(node, &op->attr);
+	if (!S_ISREG(node->mode))
+		err = -EINVAL;
+	else if (node->size > op->length)
+		err = -EFBIG;
+	ssize_t count = err ? 0 : tree_read(node, 0, op->data, node->size);
+	tree_unref(node);
+	if (count < 0)
+		return (int)count;
+	op->count = (size_t)count;
+	fake->bytes_read += op->count;
+	return err;
+}
+
 static int run_write(struct fake_remote *fake, struct op *op)
 {
 	struct tree_node *node;
@@ -386,9 +406,9 @@ int fake_execute(struct fake_remote *fake, struct op *op)
 	    [OP_READ] = run_read,         [OP_WRITE] = run_write,
 	    [OP_FSTAT] = run_fstat,       [OP_FSETATTR] = run_fsetattr,
 	    [OP_FSYNC] = run_fsync,       [OP_COPY] = run_copy,
-	    [OP_PING] = run_ping,
+	    [OP_FETCH] = run_fetch,       [OP_PING] = run_ping,
 	};
 	int err = table[op->kind](fake, op);
-	/* these two are not words of the server */
-	return err == -EINTR || err == -ECANCELED ? err : as_server_tells(err);
+	/* these are not words of the server */
+	return err == -EINTR || err == -ECANCELED || err == -EFBIG ? err : as_server_tells(err);
 }
