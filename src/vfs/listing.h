@@ -47,6 +47,12 @@ void listing_reader_release(struct listing_reader *reader);
  */
 struct listing *listing_start(struct remote *remote, const char *path, uint64_t stamp,
                               size_t memory_limit);
+/*
+ * The same for a directory that nobody has asked for yet: while the caller is its only user it
+ * breaks with -EFBIG instead of growing beyond the limit.
+ */
+struct listing *listing_start_ahead(struct remote *remote, const char *path, uint64_t stamp,
+                                    size_t memory_limit);
 /* A complete listing without names, for a directory that we have just made. */
 struct listing *listing_new_empty(uint64_t stamp);
 

@@ -44,7 +44,8 @@ struct listing {
 	uint64_t spill_bytes, version;
 	unsigned users;
 	bool ended, abandoned, out_of_date;
-	bool told; /* of an impossible name */
+	bool modest; /* has not been asked for by more than the one who lists ahead */
+	bool told;   /* of an impossible name */
 	int err;
 	struct op op;
 	char *path;

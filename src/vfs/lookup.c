@@ -7,7 +7,7 @@
 enum known {
 	KNOWN_NOT,    /* ask the server */
 	KNOWN_DONE,   /* the entry is filled and *err set */
-	KNOWN_LISTED, /* the answer is filled from a listing, to be entered */
+	KNOWN_LISTED, /* the answer is filled from a listing or a prefetch, to be entered */
 };
 
 static enum known known_missing(struct vfs *vfs, uint64_t left_ns, struct vfs_entry *entry,
@@ -94,6 +94,10 @@ int vfs_lookup(struct vfs *vfs, struct node *parent, const char *name, struct vf
 		enum known known = look_at_home(vfs, parent, name, &answer, entry, &err);
 		if (known == KNOWN_DONE)
 			return err;
+		if (known == KNOWN_NOT && prefetch_confirms(vfs, parent, name, &answer)) {
+			count(&vfs->counters.lookups_fetched);
+			known = KNOWN_LISTED;
+		}
 		if (known == KNOWN_NOT) {
 			err = entry_ask(vfs, parent, name, &answer);
 			if (err == -ENOENT)
