@@ -33,9 +33,9 @@ enum op_kind {
 	OP_UNLINK,   /* path */
 	OP_RENAME, /* path -> path2, replacing atomically; -EOPNOTSUPP when the server cannot */
 	OP_RENAME_NEW, /* path -> path2, fails when path2 exists (plain SFTP v3 rename) */
-	OP_LIST,       /* path -> entries(), in batches */
-	OP_STATFS,     /* path -> statfs; -EOPNOTSUPP when the server cannot */
-	OP_REALPATH,   /* path -> text, attr is not filled */
+	OP_LIST,     /* path -> entries(), in batches; attr: its own, if the server lists it */
+	OP_STATFS,   /* path -> statfs; -EOPNOTSUPP when the server cannot */
+	OP_REALPATH, /* path -> text, attr is not filled */
 	OP_NAMES, /* ids -> text; users or groups by id; -EOPNOTSUPP when the server cannot */
 	OP_OPEN,  /* file, open_flags, attr.mode when creating -> attr of the opened file */
 	OP_CLOSE, /* file: this lane's handle; sent by remote_file_unref() only */

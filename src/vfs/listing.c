@@ -236,6 +236,7 @@ static void list_done(struct op *op)
 	struct listing *listing = op->owner;
 	pthread_mutex_lock(&listing->lock);
 	listing->ended = true;
+	listing->own = op->attr;
 	if (!listing->err)
 		listing->err = op->err == -EREMOTEIO || op->err == -ENOLINK ? -EIO : op->err;
 	pthread_cond_broadcast(&listing->more);
@@ -392,6 +393,15 @@ bool listing_patch_attr(struct listing *listing, const char *name, size_t length
 }
 
 /* ---- state ---- */
+
+bool listing_own_attr(struct listing *listing, struct remote_attr *attr)
+{
+	LOCK_SCOPE(&listing->lock);
+	if (!is_usable(listing) || !listing->own.valid)
+		return false;
+	*attr = listing->own;
+	return true;
+}
 
 bool listing_is_complete(struct listing *listing)
 {

@@ -95,6 +95,9 @@ bool listing_patch_remove(struct listing *listing, const char *name, size_t leng
 /* The attributes of the name have changed. */
 bool listing_patch_attr(struct listing *listing, const char *name, size_t length);
 
+/* What the server told of the directory itself while it was listed; false when it did not. */
+bool listing_own_attr(struct listing *listing, struct remote_attr *attr);
+
 bool listing_is_complete(struct listing *listing);
 bool listing_is_broken(struct listing *listing); /* ended with an error or broken off */
 bool listing_is_spilled(struct listing *listing);

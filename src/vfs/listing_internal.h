@@ -47,6 +47,7 @@ struct listing {
 	bool modest; /* has not been asked for by more than the one who lists ahead */
 	bool told;   /* of an impossible name */
 	int err;
+	struct remote_attr own; /* the directory's; valid once it has ended well */
 	struct op op;
 	char *path;
 };

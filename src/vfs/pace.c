@@ -31,6 +31,20 @@ static void forget_old(struct pace *pace)
 	pace->wasted /= 2;
 }
 
+static void widen(struct pace *pace)
+{
+	if (!pace->width)
+		return;
+	pace->width = MIN(pace->width * 2, pace->most);
+	pace->changed_at = pace->issued;
+}
+
+void pace_hungry(struct pace *pace)
+{
+	if (pace->issued > pace->changed_at)
+		widen(pace);
+}
+
 void pace_used(struct pace *pace, uint64_t number, bool waited)
 {
 	pace->hits++;
@@ -41,10 +55,8 @@ void pace_used(struct pace *pace, uint64_t number, bool waited)
 	if (!waited)
 		return;
 	pace->waits++;
-	if (number <= pace->changed_at || !pace->width)
-		return;
-	pace->width = MIN(pace->width * 2, pace->most);
-	pace->changed_at = pace->issued;
+	if (number > pace->changed_at)
+		widen(pace);
 }
 
 void pace_wasted(struct pace *pace, unsigned count)

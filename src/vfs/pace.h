@@ -46,6 +46,9 @@ uint64_t pace_issue(struct pace *pace);
 /* The thing with this number was used; `waited`: it was still under way. */
 void pace_used(struct pace *pace, uint64_t number, bool waited);
 
+/* More could be used than the width allows, though none is waited for. */
+void pace_hungry(struct pace *pace);
+
 /* Things were fetched in vain. */
 void pace_wasted(struct pace *pace, unsigned count);
 

@@ -270,13 +270,13 @@ static void note_visit(struct walk *walk, struct node *dir, bool cached)
 
 /* ---- without locks ---- */
 
-/* Directories whose orders the walk needs and which can be had by now; each held. */
+/* The places whose orders can be made by now, and that of `dir`'s parent; each held. */
 static unsigned collect_unordered(struct prefetch *prefetch, struct node *dir,
                                   struct node **found, unsigned room)
 {
 	unsigned count = 0;
 	NODES_SCOPE(&prefetch->vfs->nodes);
-	const struct dentry *dentry = name_of(dir);
+	const struct dentry *dentry = dir ? name_of(dir) : NULL;
 	if (dentry && dentry->parent->place && !dentry->parent->place->orders_tried)
 		found[count++] = dentry->parent;
 	list_for_each (at, &prefetch->ahead) {
@@ -291,7 +291,7 @@ static unsigned collect_unordered(struct prefetch *prefetch, struct node *dir,
 	return count;
 }
 
-static void make_orders(struct prefetch *prefetch, struct node *dir)
+void places_make_orders(struct prefetch *prefetch, struct node *dir)
 {
 	struct node *found[PREFETCH_DIRS_MAX + 1];
 	unsigned count = collect_unordered(prefetch, dir, found, ARRAY_LEN(found));
@@ -334,7 +334,7 @@ void prefetch_dir_opened(struct vfs *vfs, struct node *node, bool cached)
 		return;
 	struct walk walk = {.prefetch = prefetch};
 	if (prefetch->dirs_on)
-		make_orders(prefetch, node);
+		places_make_orders(prefetch, node);
 	nodes_lock(&vfs->nodes);
 	note_visit(&walk, node, cached);
 	nodes_unlock(&vfs->nodes);

@@ -174,6 +174,7 @@ struct choice {
 	uint64_t ahead_bytes;   /* that the program may have to read before it comes to them */
 	unsigned under_way_max; /* fetches, and their bytes */
 	uint64_t under_way_bytes_max;
+	int kind; /* the order that is proved; -1: none */
 	struct list_node batch;
 };
 
@@ -276,30 +277,58 @@ static void choose(struct choice *choice, const struct order *order, enum order_
 	}
 }
 
-/* The visit is noted; what should follow is put into the batch. With nodes.lock. */
+/* Chooses in the directory. With both locks. */
+static void choose_in(struct choice *choice, struct node *dir, size_t from)
+{
+	struct vfs *vfs = choice->prefetch->vfs;
+	CLEANUP_FREE char *path = NULL;
+	/* While a directory is being renamed paths are not certain. */
+	if (vfs->nodes.renames || node_path(&vfs->nodes, dir, NULL, &path) < 0) {
+		choice->width = 0;
+		return;
+	}
+	choice->dir = dir;
+	choice->dir_path = path;
+	choose(choice, dir->place->files, (enum order_kind)choice->kind, from);
+}
+
+/* The visit is noted; what should follow in the directory is chosen. With nodes.lock. */
 static void note_open(struct choice *choice, const struct dentry *dentry)
 {
 	struct prefetch *prefetch = choice->prefetch;
-	struct vfs *vfs = prefetch->vfs;
 	struct place *place = dentry->parent->place;
 	uint32_t positions[ORDER_KINDS];
 	if (!place || !place->files ||
 	    !order_find(place->files, dentry->name, dentry->length, positions))
 		return;
-	int kind = sequence_note(&place->file_sequence, &prefetch->file_momentum, positions);
+	int kind = choice->kind =
+	    sequence_note(&place->file_sequence, &prefetch->file_momentum, positions);
+	log_trace(LOG_VFS, "opened '%s', %u/%u/%u of its directory: order %d", dentry->name,
+	          positions[ORDER_LISTED], positions[ORDER_BY_NAME], positions[ORDER_BY_INODE],
+	          kind);
 	LOCK_SCOPE(&prefetch->lock);
 	parcels_purge(prefetch, clock_now_ns());
 	choice->width = pace_visit(&prefetch->file_pace, kind >= 0);
-	/* While a directory is being renamed paths are not certain. */
-	if (!choice->width || vfs->nodes.renames)
-		return;
-	choice->dir = dentry->parent;
-	CLEANUP_FREE char *path = NULL;
-	if (node_path(&vfs->nodes, choice->dir, NULL, &path) < 0)
-		return;
-	choice->dir_path = path;
-	choose(choice, place->files, (enum order_kind)kind,
-	       (size_t)place->file_sequence.furthest[kind] + 1);
+	if (choice->width)
+		choose_in(choice, dentry->parent,
+		          (size_t)place->file_sequence.furthest[kind] + 1);
+}
+
+/* Goes on in the directories that will be visited next. With nodes.lock. */
+static void choose_ahead(struct choice *choice)
+{
+	struct prefetch *prefetch = choice->prefetch;
+	LOCK_SCOPE(&prefetch->lock);
+	list_for_each (at, &prefetch->ahead) {
+		struct node *dir = list_entry(at, struct node, of_places);
+		if (!choice->width)
+			return;
+		if (dir->place->files)
+			choose_in(choice, dir, 0);
+	}
+	/* All that is listed has been chosen, and there would be room for more. */
+	if (choice->width)
+		pace_hungry(&prefetch->dir_pace);
 }
 
 static struct dentry *name_of(const struct node *node)
@@ -329,7 +358,7 @@ void prefetch_file_opened(struct vfs *vfs, struct node *node)
 	struct prefetch *prefetch = vfs->prefetch;
 	if (!prefetch->files_on)
 		return;
-	struct choice choice = {.prefetch = prefetch};
+	struct choice choice = {.prefetch = prefetch, .kind = -1};
 	list_init(&choice.batch);
 	set_limits(&choice);
 	nodes_lock(&vfs->nodes);
@@ -343,7 +372,14 @@ void prefetch_file_opened(struct vfs *vfs, struct node *node)
 		note_open(&choice, dentry);
 	if (dir)
 		node_drop(&vfs->nodes, dir);
+	bool go_on = choice.width && prefetch->ahead_count;
 	nodes_unlock(&vfs->nodes);
+	if (go_on) {
+		places_make_orders(prefetch, NULL);
+		nodes_lock(&vfs->nodes);
+		choose_ahead(&choice);
+		nodes_unlock(&vfs->nodes);
+	}
 	send_batch(&choice.batch);
 }
 

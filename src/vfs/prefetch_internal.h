@@ -102,6 +102,11 @@ void parcels_stop(struct prefetch *prefetch);
 
 /* ---- directories (prefetch_dirs.c), with nodes.lock ---- */
 
+/*
+ * Without locks: makes the orders that the walk needs and that can be made by now, those of the
+ * places ahead and of `dir`'s parent (NULL: of none). `dir` is held.
+ */
+void places_make_orders(struct prefetch *prefetch, struct node *dir);
 void places_ahead_purge(struct prefetch *prefetch);
 void places_ahead_drop(struct prefetch *prefetch);
 

@@ -29,7 +29,7 @@ static void step(struct sequence *sequence, int kind, uint32_t position)
 		return;
 	bool near = distance > 0 && distance <= 1 + SEQUENCE_SKIP;
 	unsigned points = distance == 1 ? SEQUENCE_PROOF : near ? 1 : 0;
-	points = near ? MIN(sequence->points[kind] + points, (unsigned)SEQUENCE_PROOF) : 0;
+	points = near ? MIN(sequence->points[kind] + points, (unsigned)SEQUENCE_POINTS_MAX) : 0;
 	sequence->points[kind] = (uint8_t)points;
 	sequence->furthest[kind] = position;
 }
@@ -42,11 +42,11 @@ int sequence_note(struct sequence *sequence, struct momentum *momentum,
 	else
 		for (int kind = 0; kind < ORDER_KINDS; kind++)
 			step(sequence, kind, positions[kind]);
-	int best = -1;
-	for (int kind = ORDER_KINDS - 1; kind >= 0; kind--) {
+	int best = 0;
+	for (int kind = 0; kind < ORDER_KINDS; kind++) {
 		momentum->points[kind] = sequence->points[kind];
-		if (sequence->points[kind] >= SEQUENCE_PROOF)
+		if (sequence->points[kind] > sequence->points[best])
 			best = kind;
 	}
-	return best;
+	return sequence->points[best] >= SEQUENCE_PROOF ? best : -1;
 }

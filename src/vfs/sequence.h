@@ -18,13 +18,18 @@ enum {
 	SEQUENCE_PROOF = 2, /* points that prove an order; the very next name gives 2, */
 	SEQUENCE_SKIP = 3,  /* one at most so many names further on gives 1 */
 	SEQUENCE_TURNS = 8, /* one at most so many names back changes nothing */
+	/*
+	 * Of several orders that are proved the one with most points is taken: two names that
+	 * happen to be neighbours in another order do not lead away from a long run.
+	 */
+	SEQUENCE_POINTS_MAX = 64,
 };
 
 /* The visits of one directory. All zeros is the beginning. */
 struct sequence {
 	bool begun;
 	uint32_t furthest[ORDER_KINDS]; /* position of the latest visit in order */
-	uint8_t points[ORDER_KINDS];    /* 0 to SEQUENCE_PROOF */
+	uint8_t points[ORDER_KINDS];    /* 0 to SEQUENCE_POINTS_MAX */
 };
 
 /* What the latest visits anywhere proved. All zeros: nothing. */

@@ -351,7 +351,8 @@ static void listing_add(struct listing *listing, const char *name, const struct 
 	tree_getattr(node, &entry->attr);
 }
 
-static int take_listing(struct fake_remote *fake, const char *path, struct listing *listing)
+static int take_listing(struct fake_remote *fake, const char *path, struct listing *listing,
+                        struct remote_attr *attr)
 {
 	struct tree_node *dir;
 	int err = tree_find(&fake->tree, path, true, &dir);
@@ -364,6 +365,7 @@ static int take_listing(struct fake_remote *fake, const char *path, struct listi
 		count++;
 	listing->entries = fake_need(calloc(count, sizeof(*listing->entries)));
 	listing->names = fake_need(calloc(count, sizeof(*listing->names)));
+	tree_getattr(dir, attr);
 	listing_add(listing, ".", dir);
 	listing_add(listing, "..", dir->parent);
 	list_for_each (at, &dir->entries) {
@@ -376,7 +378,7 @@ static int take_listing(struct fake_remote *fake, const char *path, struct listi
 static int run_list(struct fake_remote *fake, struct op *op)
 {
 	struct listing listing = {0};
-	int err = take_listing(fake, op->path, &listing);
+	int err = take_listing(fake, op->path, &listing, &op->attr);
 	pthread_mutex_unlock(&fake->lock);
 	for (size_t at = 0; !err && at < listing.count; at += LIST_BATCH) {
 		size_t count = MIN((size_t)LIST_BATCH, listing.count - at);
