@@ -112,11 +112,15 @@ test_vfs_dirs_LDADD = $(VFS_TEST_LIBS)
 test_vfs_stress_SOURCES = tests/unit/test_vfs_stress.c $(VFS_HARNESS)
 test_vfs_stress_LDADD = $(VFS_TEST_LIBS)
 
-check_PROGRAMS += test_prefetch_policy test_prefetch_files test_prefetch_dirs
-TESTS += test_prefetch_policy test_prefetch_files test_prefetch_dirs
+check_PROGRAMS += test_prefetch_policy test_prefetch_files test_prefetch_dirs \
+	test_prefetch_stress
+TESTS += test_prefetch_policy test_prefetch_files test_prefetch_dirs \
+	test_prefetch_stress
 test_prefetch_policy_SOURCES = tests/unit/test_prefetch_policy.c
 test_prefetch_policy_LDADD = $(VFS_TEST_LIBS)
 test_prefetch_files_SOURCES = tests/unit/test_prefetch_files.c $(VFS_HARNESS)
 test_prefetch_files_LDADD = $(VFS_TEST_LIBS)
 test_prefetch_dirs_SOURCES = tests/unit/test_prefetch_dirs.c $(VFS_HARNESS)
 test_prefetch_dirs_LDADD = $(VFS_TEST_LIBS)
+test_prefetch_stress_SOURCES = tests/unit/test_prefetch_stress.c $(VFS_HARNESS)
+test_prefetch_stress_LDADD = $(VFS_TEST_LIBS)
