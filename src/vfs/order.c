@@ -139,6 +139,8 @@ struct order_item order_at(const struct order *order, enum order_kind kind, uint
 {
 	uint32_t index = kind == ORDER_LISTED ? position : order->sorted[kind][position];
 	const struct item *item = &order->items[index];
-	return (struct order_item){
-	    .name = order->names.data + item->name, .length = item->length, .size = item->size};
+	return (struct order_item){.name = order->names.data + item->name,
+	                           .length = item->length,
+	                           .size = item->size,
+	                           .index = index};
 }

@@ -20,7 +20,8 @@ struct order;
 struct order_item {
 	const char *name; /* with a NUL behind it; lives as long as the order */
 	size_t length;
-	uint64_t size; /* of the file */
+	uint64_t size;  /* of the file */
+	uint32_t index; /* its position as listed */
 };
 
 /* Empty, to be filled; NULL when memory is out. */

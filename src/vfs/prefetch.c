@@ -13,6 +13,7 @@ static void place_free(struct place *place)
 {
 	order_free(place->files);
 	order_free(place->dirs);
+	free(place->opened);
 	free(place);
 }
 
@@ -20,7 +21,9 @@ void place_reset(struct place *place)
 {
 	order_free(place->files);
 	order_free(place->dirs);
+	free(place->opened);
 	place->files = place->dirs = NULL;
+	place->opened = NULL;
 	place->orders_tried = false;
 	place->file_sequence = place->dir_sequence = (struct sequence){0};
 }

@@ -249,11 +249,12 @@ static void note_visit(struct walk *walk, struct node *dir, bool cached)
 	keep_ancestors(prefetch, dir);
 	const struct dentry *dentry = name_of(dir);
 	struct place *parent = dentry ? dentry->parent->place : NULL;
-	uint32_t positions[ORDER_KINDS];
+	uint32_t positions[ORDER_KINDS], furthest;
 	if (!parent || !parent->dirs ||
 	    !order_find(parent->dirs, dentry->name, dentry->length, positions))
 		return;
-	int kind = sequence_note(&parent->dir_sequence, &prefetch->dir_momentum, positions);
+	int kind =
+	    sequence_note(&parent->dir_sequence, &prefetch->dir_momentum, positions, &furthest);
 	places_ahead_purge(prefetch);
 	pthread_mutex_lock(&prefetch->lock);
 	walk->width = pace_visit(&prefetch->dir_pace, kind >= 0);

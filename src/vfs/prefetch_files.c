@@ -199,6 +199,23 @@ static bool is_ours(const struct vfs *vfs, const struct node *dir, const char *n
 	return !node || !node_is_regular(node) || node->unsettled || attr_is_dirty(node);
 }
 
+static bool was_opened(const struct place *place, uint32_t index)
+{
+	return place->opened && place->opened[index / 8] & 1 << index % 8;
+}
+
+/* A file that is opened again begins a new pass. */
+static void set_opened(struct place *place, uint32_t index)
+{
+	size_t size = order_count(place->files) / 8 + 1;
+	if (!place->opened)
+		place->opened = calloc(1, size);
+	else if (was_opened(place, index))
+		memset(place->opened, 0, size);
+	if (place->opened)
+		place->opened[index / 8] |= (uint8_t)(1 << index % 8);
+}
+
 static struct parcel *parcel_new(struct choice *choice, const struct order_item *item)
 {
 	struct vfs *vfs = choice->prefetch->vfs;
@@ -268,7 +285,7 @@ static void choose(struct choice *choice, const struct order *order, enum order_
 		if (item.size > choice->ahead_bytes)
 			return;
 		choice->ahead_bytes -= item.size;
-		if (item.size > IO_WHOLE_MAX ||
+		if (item.size > IO_WHOLE_MAX || was_opened(choice->dir->place, item.index) ||
 		    find(choice->prefetch, choice->dir, item.name, item.length) ||
 		    is_ours(vfs, choice->dir, item.name, item.length))
 			continue;
@@ -301,17 +318,18 @@ static void note_open(struct choice *choice, const struct dentry *dentry)
 	if (!place || !place->files ||
 	    !order_find(place->files, dentry->name, dentry->length, positions))
 		return;
-	int kind = choice->kind =
-	    sequence_note(&place->file_sequence, &prefetch->file_momentum, positions);
+	set_opened(place, positions[ORDER_LISTED]);
+	uint32_t furthest = 0;
+	choice->kind = sequence_note(&place->file_sequence, &prefetch->file_momentum, positions,
+	                             &furthest);
 	log_trace(LOG_VFS, "opened '%s', %u/%u/%u of its directory: order %d", dentry->name,
 	          positions[ORDER_LISTED], positions[ORDER_BY_NAME], positions[ORDER_BY_INODE],
-	          kind);
+	          choice->kind);
 	LOCK_SCOPE(&prefetch->lock);
 	parcels_purge(prefetch, clock_now_ns());
-	choice->width = pace_visit(&prefetch->file_pace, kind >= 0);
+	choice->width = pace_visit(&prefetch->file_pace, choice->kind >= 0);
 	if (choice->width)
-		choose_in(choice, dentry->parent,
-		          (size_t)place->file_sequence.furthest[kind] + 1);
+		choose_in(choice, dentry->parent, (size_t)furthest + 1);
 }
 
 /* Goes on in the directories that will be visited next. With nodes.lock. */

@@ -43,6 +43,9 @@ struct place {
 	uint64_t version;  /* of the listing they were made from */
 	bool orders_tried; /* with or without success */
 	bool opened_file;
+	/* one bit for each of `files`: opened in this pass, and hardly wanted again soon; NULL:
+	 * none yet, or no memory for them */
+	uint8_t *opened;
 	struct sequence file_sequence, dir_sequence;
 
 	bool ahead;              /* listed ahead, and not visited */

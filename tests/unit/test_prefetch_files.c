@@ -169,6 +169,24 @@ static void empty_files_are_fetched_too(void **state)
 	free(files);
 }
 
+static void what_was_read_is_not_fetched_in_the_same_pass(void **state)
+{
+	struct harness *h = *state;
+	struct files *files = make_files(h, 60);
+	for (unsigned i = 30; i < 60; i++)
+		read_file(h, files, i, files->names[i]);
+	assert_int_equal(asked(h, OP_FETCH) + asked(h, OP_OPEN), 30);
+	for (unsigned i = 0; i < 30; i++)
+		read_file(h, files, i, files->names[i]);
+	assert_int_equal(asked(h, OP_FETCH) + asked(h, OP_OPEN), 60);
+	/* but in the next one */
+	for (unsigned i = 0; i < 60; i++)
+		read_file(h, files, i, files->names[i]);
+	assert_int_equal(asked(h, OP_FETCH) + asked(h, OP_OPEN), 120);
+	assert_true(asked(h, OP_OPEN) <= 8);
+	free(files);
+}
+
 static void nothing_is_fetched_when_it_is_turned_off(void **state)
 {
 	struct harness *h = *state;
@@ -514,6 +532,7 @@ int main(void)
 	    TEST(writers_fetch_nothing),
 	    TEST(large_files_are_left_to_their_reader),
 	    TEST(empty_files_are_fetched_too),
+	    TEST(what_was_read_is_not_fetched_in_the_same_pass),
 	    TEST(nothing_is_fetched_when_it_is_turned_off),
 	    TEST(memory_is_bounded),
 	    TEST(what_is_not_wanted_is_let_go),

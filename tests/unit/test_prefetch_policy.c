@@ -117,13 +117,14 @@ static void each_order_is_recognised_at_the_second_visit(void **state)
 	for (int kind = 0; kind < ORDER_KINDS; kind++) {
 		struct sequence sequence = {0};
 		struct momentum momentum = {0};
-		uint32_t positions[ORDER_KINDS];
+		uint32_t positions[ORDER_KINDS], furthest = 0;
 		positions_of(order, (enum order_kind)kind, 0, positions);
-		assert_int_equal(sequence_note(&sequence, &momentum, positions), -1);
+		assert_int_equal(sequence_note(&sequence, &momentum, positions, &furthest), -1);
 		for (uint32_t i = 1; i < 1000; i++) {
 			positions_of(order, (enum order_kind)kind, i, positions);
-			assert_int_equal(sequence_note(&sequence, &momentum, positions), kind);
-			assert_int_equal(sequence.furthest[kind], i);
+			assert_int_equal(
+			    sequence_note(&sequence, &momentum, positions, &furthest), kind);
+			assert_int_equal(furthest, i);
 		}
 		assert_true(momentum_is_proved(&momentum));
 	}
@@ -136,16 +137,17 @@ static void momentum_proves_the_first_visit_of_the_next_directory(void **state)
 	struct order *order = make_order(100);
 	struct sequence first = {0}, second = {0}, third = {0};
 	struct momentum momentum = {0};
-	uint32_t positions[ORDER_KINDS];
+	uint32_t positions[ORDER_KINDS], furthest = 0;
 	for (uint32_t i = 0; i < 10; i++) {
 		positions_of(order, ORDER_BY_INODE, i, positions);
-		sequence_note(&first, &momentum, positions);
+		sequence_note(&first, &momentum, positions, &furthest);
 	}
 	positions_of(order, ORDER_BY_INODE, 0, positions);
-	assert_int_equal(sequence_note(&second, &momentum, positions), ORDER_BY_INODE);
+	assert_int_equal(sequence_note(&second, &momentum, positions, &furthest),
+	                 ORDER_BY_INODE);
 	/* but not when it begins in the middle */
 	positions_of(order, ORDER_BY_INODE, 50, positions);
-	assert_int_equal(sequence_note(&third, &momentum, positions), -1);
+	assert_int_equal(sequence_note(&third, &momentum, positions, &furthest), -1);
 	assert_false(momentum_is_proved(&momentum));
 	order_free(order);
 }
@@ -156,20 +158,39 @@ static void skipped_names_and_turns_are_borne(void **state)
 	struct order *order = make_order(1000);
 	struct sequence sequence = {0};
 	struct momentum momentum = {0};
-	uint32_t positions[ORDER_KINDS];
+	uint32_t positions[ORDER_KINDS], furthest = 0;
 	/* every third name, as with one of three kinds of files */
 	for (uint32_t i = 0; i < 300; i += 3) {
 		positions_of(order, ORDER_BY_NAME, i, positions);
-		int kind = sequence_note(&sequence, &momentum, positions);
-		assert_int_equal(kind, i < 6 ? -1 : ORDER_BY_NAME);
+		int kind = sequence_note(&sequence, &momentum, positions, &furthest);
+		assert_int_equal(kind, i < 9 ? -1 : ORDER_BY_NAME);
 	}
 	/* four readers that overtake each other */
 	static const uint32_t turns[] = {1, 0, 3, 2};
 	for (uint32_t i = 300; i < 500; i += 4)
 		for (size_t j = 0; j < ARRAY_LEN(turns); j++) {
 			positions_of(order, ORDER_BY_NAME, i + turns[j], positions);
-			assert_int_equal(sequence_note(&sequence, &momentum, positions),
-			                 ORDER_BY_NAME);
+			assert_int_equal(
+			    sequence_note(&sequence, &momentum, positions, &furthest),
+			    ORDER_BY_NAME);
+		}
+	order_free(order);
+}
+
+static void readers_of_several_parts_are_told_apart(void **state)
+{
+	(void)state;
+	struct order *order = make_order(1000);
+	struct sequence sequence = {0};
+	struct momentum momentum = {0};
+	uint32_t positions[ORDER_KINDS], furthest = 0;
+	for (uint32_t i = 0; i < 100; i++)
+		for (uint32_t reader = 0; reader < SEQUENCE_HEADS; reader++) {
+			positions_of(order, ORDER_BY_NAME, reader * 200 + i, positions);
+			int kind = sequence_note(&sequence, &momentum, positions, &furthest);
+			assert_int_equal(kind, i < 2 ? -1 : ORDER_BY_NAME);
+			if (i > 1)
+				assert_int_equal(furthest, reader * 200 + i);
 		}
 	order_free(order);
 }
@@ -179,14 +200,17 @@ static void neighbours_by_chance_do_not_lead_away(void **state)
 	(void)state;
 	struct sequence sequence = {0};
 	struct momentum momentum = {0};
+	uint32_t furthest = 0;
 	for (uint32_t i = 0; i < 20; i++)
 		sequence_note(&sequence, &momentum,
-		              (const uint32_t[]){500 - 20 * i, i, 900 - 20 * i});
+		              (const uint32_t[]){500 - 20 * i, i, 900 - 20 * i}, &furthest);
 	/* the next two are neighbours as listed, too */
-	assert_int_equal(sequence_note(&sequence, &momentum, (const uint32_t[]){121, 20, 0}),
-	                 ORDER_BY_NAME);
-	assert_int_equal(sequence_note(&sequence, &momentum, (const uint32_t[]){122, 21, 100}),
-	                 ORDER_BY_NAME);
+	assert_int_equal(
+	    sequence_note(&sequence, &momentum, (const uint32_t[]){121, 20, 0}, &furthest),
+	    ORDER_BY_NAME);
+	assert_int_equal(
+	    sequence_note(&sequence, &momentum, (const uint32_t[]){122, 21, 100}, &furthest),
+	    ORDER_BY_NAME);
 }
 
 /* ---- programs ---- */
@@ -215,15 +239,15 @@ static struct outcome simulate(const struct order *order, enum order_kind kind,
 	unsigned *sent_at = calloc(names, sizeof(*sent_at));
 	assert_true(numbers && sent_at);
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t positions[ORDER_KINDS];
+		uint32_t positions[ORDER_KINDS], furthest = 0;
 		positions_of(order, kind, opens[i], positions);
 		uint32_t self = positions[ORDER_LISTED];
-		int found = sequence_note(&sequence, &momentum, positions);
+		int found = sequence_note(&sequence, &momentum, positions, &furthest);
 		unsigned width = pace_visit(&pace, found >= 0);
 		outcome.widest = MAX(outcome.widest, width);
-		for (unsigned j = 1; j <= width && sequence.furthest[found] + j < names; j++) {
-			struct order_item item = order_at(order, (enum order_kind)found,
-			                                  sequence.furthest[found] + j);
+		for (unsigned j = 1; j <= width && furthest + j < names; j++) {
+			struct order_item item =
+			    order_at(order, (enum order_kind)found, furthest + j);
 			order_find(order, item.name, item.length, positions);
 			if (numbers[positions[ORDER_LISTED]])
 				continue;
@@ -392,6 +416,7 @@ int main(void)
 	    cmocka_unit_test(each_order_is_recognised_at_the_second_visit),
 	    cmocka_unit_test(momentum_proves_the_first_visit_of_the_next_directory),
 	    cmocka_unit_test(skipped_names_and_turns_are_borne),
+	    cmocka_unit_test(readers_of_several_parts_are_told_apart),
 	    cmocka_unit_test(neighbours_by_chance_do_not_lead_away),
 	    cmocka_unit_test(a_program_that_goes_by_an_order_misses_two),
 	    cmocka_unit_test(random_opens_fetch_next_to_nothing),
