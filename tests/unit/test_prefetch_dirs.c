@@ -142,7 +142,7 @@ static void a_deep_tree_is_listed_ahead(void **state)
 		snprintf(path, sizeof(path), ROOT "/top%u", i);
 		fake_put_dir(h->fake, path);
 		make_tree(h, path, 6, 1);
-		strcat(path, "/d003");
+		snprintf(path, sizeof(path), ROOT "/top%u/d003", i);
 		make_tree(h, path, 4, 1);
 	}
 	struct found found = {0};
