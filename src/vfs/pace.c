@@ -85,7 +85,7 @@ static uint64_t within(double value, uint64_t least, uint64_t most)
 uint64_t pace_flight_bytes(const struct remote_link *link)
 {
 	double product = (double)link->bytes_per_sec * (double)link->rtt_ns / 1e9;
-	return within(2 * product, PACE_FLIGHT_MIN, PACE_FLIGHT_MAX);
+	return within(3 * product, PACE_FLIGHT_MIN, PACE_FLIGHT_MAX);
 }
 
 uint64_t pace_ahead_bytes(const struct remote_link *link)

@@ -55,16 +55,17 @@ void pace_wasted(struct pace *pace, unsigned count);
 /* ---- bounds in bytes ---- */
 
 enum {
-	PACE_FLIGHT_MIN = 512 * 1024,      /* of prefetch in flight, on the slowest link */
-	PACE_FLIGHT_MAX = 4 * 1024 * 1024, /* and on the fastest */
+	PACE_FLIGHT_MIN = 1024 * 1024,     /* of prefetch in flight, on the slowest link */
+	PACE_FLIGHT_MAX = 8 * 1024 * 1024, /* and on the fastest */
 	PACE_AHEAD_MIN = 1024 * 1024,      /* that the program has still to read, likewise */
 	PACE_AHEAD_MAX = 16 * 1024 * 1024,
 	PACE_PER_LANE = 64, /* requests in flight for each connection */
 };
 
 /*
- * Bytes of prefetch that may be in flight: what a demand sent behind them has to wait for.
- * Twice rate times round trip.
+ * Bytes of prefetch that may be in flight: what a demand sent behind them may have to wait for.
+ * Three times rate times round trip: a fetch takes two of these, and the rate must be able to
+ * show that it can be higher.
  */
 uint64_t pace_flight_bytes(const struct remote_link *link);
 

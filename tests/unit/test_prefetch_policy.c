@@ -399,7 +399,7 @@ static void bytes_go_by_the_link(void **state)
 	assert_int_equal(pace_flight_bytes(&link), PACE_FLIGHT_MIN);
 	assert_int_equal(pace_ahead_bytes(&link), PACE_AHEAD_MIN);
 	link = (struct remote_link){.rtt_ns = 50000000, .bytes_per_sec = 12500000};
-	assert_int_equal(pace_flight_bytes(&link), 1250000);
+	assert_int_equal(pace_flight_bytes(&link), 1875000);
 	assert_int_equal(pace_ahead_bytes(&link), 12500000);
 	link = (struct remote_link){.rtt_ns = 300000000, .bytes_per_sec = 1000000000};
 	assert_int_equal(pace_flight_bytes(&link), PACE_FLIGHT_MAX);
