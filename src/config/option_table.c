@@ -141,6 +141,8 @@ static const struct option table[] = {
     ON(CACHE, "dir_cache", vfs.dir_cache, "keep directory listings (the default)"),
     SIZE(CACHE, "dir_cache_size", vfs.dir_cache_bytes, MIB(1), TIB(1), NULL, false,
          "memory for kept listings"),
+    ON(CACHE, "prefetch", vfs.prefetch,
+       "fetch small files and list directories ahead of programs (the default)"),
     CUSTOM(CACHE, "dcache_timeout", "SECONDS", option_set_dcache_timeout,
            "as attr_timeout, entry_timeout and dcache_dir_timeout in one"),
     CUSTOM(CACHE, "dcache_stat_timeout", "SECONDS", option_set_dcache_stat,

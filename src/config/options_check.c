@@ -5,6 +5,9 @@
 #include "config/config.h"
 #include "config/options.h"
 
+/* Files fetched ahead take an eighth of cache_size, and no more than this. */
+enum { PREFETCH_MEMORY = 16 * 1024 * 1024 };
+
 static const struct {
 	const char *a, *b, *why;
 } conflicts[] = {
@@ -77,6 +80,9 @@ int options_check(struct config *config, const struct options_given *given,
 	if (check_conflicts(given, failure) < 0 || check_idmap(config, failure) < 0 ||
 	    check_sizes(config, failure) < 0 || check_transport(config, failure) < 0)
 		return -1;
+	if (!config->io.read_ahead && !options_was_given(given, "prefetch"))
+		config->vfs.prefetch = false;
+	config->vfs.prefetch_bytes = MIN(config->io.cache_size / 8, (uint64_t)PREFETCH_MEMORY);
 	if (config->allow_other)
 		config->default_permissions = true;
 	return 0;

@@ -144,7 +144,7 @@ struct remote_file *io_handle_remote(struct io_handle *handle)
 
 /* ---- version and size ---- */
 
-static bool same_version(const struct io_version *a, const struct io_version *b)
+bool same_version(const struct io_version *a, const struct io_version *b)
 {
 	return a->size == b->size && a->mtime.tv_sec == b->mtime.tv_sec &&
 	       a->mtime.tv_nsec == b->mtime.tv_nsec;

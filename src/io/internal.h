@@ -38,6 +38,7 @@ struct io_counters {
 	atomic_uint_least64_t
 	    found[WINDOW_MISSING + 1]; /* parts of reads, by enum window_found */
 	atomic_uint_least64_t ahead_bytes, ahead_used, ahead_wasted, evictions;
+	atomic_uint_least64_t wholes, whole_bytes, whole_used, whole_wasted;
 	atomic_uint_least64_t write_bytes, chunks, throttled, write_errors;
 };
 
@@ -137,6 +138,11 @@ struct extent *cache_find(struct io_file *file, uint64_t offset, uint64_t *gap_e
  * beyond the budget. NULL: out of memory, or of budget. */
 struct extent *cache_add(struct io_file *file, uint64_t offset, uint32_t length, bool must);
 
+/* An extent that has been received into this buffer, which it takes over, accounted for. False
+ * when memory is out: the buffer is still the caller's. */
+bool cache_put(struct io_file *file, uint64_t offset, char *data, uint32_t length,
+               uint32_t capacity);
+
 /* Takes the extent out of the cache; no effect when it is out. */
 void cache_remove(struct extent *extent);
 /* As cache_remove for the evictor, who sees to the lru list and the cache's reference. */
@@ -189,6 +195,9 @@ struct fetch {
 struct extent *fetch_start(struct io_handle *handle, uint64_t offset, uint32_t length,
                            bool speculative, struct batch *batch);
 void fetch_submit(struct fetch *fetch);
+
+/* What tells the versions apart is the same. */
+bool same_version(const struct io_version *a, const struct io_version *b);
 
 /* ---- reads (read.c, plan.c) ---- */
 

@@ -88,6 +88,44 @@ void io_file_truncated(struct io_file *file, uint64_t size);
 /* Drops clean blocks of [offset, offset + length): the server changed them for us (copy). */
 void io_file_forget_range(struct io_file *file, uint64_t offset, uint64_t length);
 
+/* ---- small files fetched whole ---- */
+
+/*
+ * The contents of a file that nobody has opened yet: fetched by path, and given to the io_file
+ * when it is opened. Its memory counts against the budget.
+ */
+struct io_whole;
+
+/* The largest file that is fetched whole: one block of the cache, so one extent holds it. */
+enum { IO_WHOLE_MAX = 128 * 1024 };
+
+/* For a file of `length` bytes, at most IO_WHOLE_MAX. NULL: out of memory, or of budget. */
+struct io_whole *io_whole_new(struct io *io, const char *path, uint64_t length);
+
+/* `err` 0: io_whole_attr() and the contents are there. Must not block; may free the whole. */
+typedef void io_whole_fn(void *context, int err);
+
+/* Sends the request. `done` is called once, perhaps before it returns. Never blocks. */
+void io_whole_fetch(struct io_whole *whole, io_whole_fn *done, void *context);
+
+/* Between io_whole_fetch() and `done`: ends it soon. */
+void io_whole_cancel(struct io_whole *whole);
+
+/* Not while it is under way. */
+void io_whole_free(struct io_whole *whole);
+
+/* Bytes that a fetch of this size moves at most. */
+uint64_t io_whole_room(uint64_t length);
+
+/* What the server told with the contents; the contents are no older. */
+const struct remote_attr *io_whole_attr(const struct io_whole *whole);
+
+/*
+ * Puts the contents into the file's cache, if the file was last revalidated as this very
+ * version and nothing of it is cached or written; in any case the whole is gone.
+ */
+void io_file_adopt(struct io_file *file, struct io_whole *whole);
+
 /* ---- handles ---- */
 
 /* Takes over the reference to `remote_file`. NULL when memory is out (reference kept). */

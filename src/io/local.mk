@@ -13,4 +13,5 @@ libio_a_SOURCES = \
 	src/io/read.c \
 	src/io/send.c \
 	src/io/window.c src/io/window.h \
+	src/io/whole.c \
 	src/io/write.c

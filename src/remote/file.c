@@ -79,6 +79,14 @@ static bool handle_is_open(struct remote_file *file, int lane)
 	return handle && atomic_load(&handle->open);
 }
 
+bool remote_file_has_handle(struct remote_file *file)
+{
+	for (int i = 0; i < REMOTE_MAX_LANES; i++)
+		if (handle_is_open(file, i))
+			return true;
+	return false;
+}
+
 void remote_file_unref(struct remote_file *file)
 {
 	if (atomic_fetch_sub(&file->refs, 1) != 1)

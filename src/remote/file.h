@@ -3,6 +3,9 @@
  * every lane: the first made by OP_OPEN, others made by the protocol when an op of the file
  * reaches another lane, or the same lane after a reconnect. Such later opens never create or
  * truncate, and find the same file or fail with -ESTALE.
+ *
+ * A file whose contents are known already needs no OP_OPEN at all: with nothing in `version` it
+ * is opened by the first op that reaches a lane, and is the file that is found then.
  */
 #ifndef MOORFS_REMOTE_FILE_H
 #define MOORFS_REMOTE_FILE_H
@@ -46,7 +49,8 @@ struct remote_file {
 	bool one_lane;   /* the protocol's: it cannot be opened again; ops stay likewise */
 	bool own_writes; /* we changed it since: size and mtime prove nothing */
 	unsigned moving; /* renames and removals of ours under way: the path proves nothing */
-	struct remote_attr version; /* size and mtime as opened or last revalidated */
+	struct remote_attr version; /* size and mtime as opened or last revalidated; nothing
+	                             * valid: the first handle fills it */
 	_Atomic(struct remote_handle *) handles[REMOTE_MAX_LANES];
 };
 
@@ -71,6 +75,9 @@ void remote_file_set_unlinked(struct remote_file *file);
 
 /* Marks that our own writes or truncation have begun. */
 void remote_file_set_written(struct remote_file *file);
+
+/* True when some lane has a handle of it. Any thread; may have changed on return. */
+bool remote_file_has_handle(struct remote_file *file);
 
 /* A copy of the present path, malloc'ed; NULL when memory is out. */
 char *remote_file_path(struct remote_file *file);

@@ -26,7 +26,7 @@ static void measure(struct lane *lane, const struct op *op, uint64_t now)
 	if (choose_is_bulk(op)) {
 		if (op->err == 0)
 			estimate_add_bytes(estimate, now,
-			                   op->kind == OP_READ ? op->count : op->length);
+			                   op->kind == OP_WRITE ? op->length : op->count);
 	} else if (op->sent && lane->bulk_bytes == 0) {
 		estimate_add_rtt(estimate, now, now - op->submitted_ns);
 	}

@@ -217,7 +217,7 @@ void pool_finish(struct pool *pool, struct op *op, int err)
 		atomic_fetch_add_explicit(&counter->errors, 1, memory_order_relaxed);
 	else if (choose_is_bulk(op))
 		atomic_fetch_add_explicit(&counter->bytes,
-		                          op->kind == OP_READ ? op->count : op->length,
+		                          op->kind == OP_WRITE ? op->length : op->count,
 		                          memory_order_relaxed);
 	op->done(op);
 }

@@ -63,12 +63,13 @@ static void attr_merge(struct remote_attr *to, const struct remote_attr *from)
 	to->valid |= from->valid;
 }
 
-/* The kept listings that show this file have old attributes now. */
+/* The kept listings that show this file have old attributes now, and so has its prefetch. */
 static void outdate_listings(struct vfs *vfs, struct node *node)
 {
 	list_for_each (link, &node->names) {
 		const struct dentry *dentry = list_entry(link, struct dentry, of_node);
 		struct node *dir = dentry->parent;
+		prefetch_drop(vfs, dir, dentry->name, dentry->length);
 		if (dir->listing &&
 		    !listing_patch_attr(dir->listing, dentry->name, dentry->length))
 			dircache_drop(vfs, dir);
@@ -90,6 +91,26 @@ static bool is_crossed(const struct node *node, const struct answer *answer)
 bool attr_is_outdated(const struct node *node, const struct answer *answer)
 {
 	return node->changed > answer->stamp || is_crossed(node, answer);
+}
+
+bool attr_is_same_file(const struct remote_attr *a, const struct remote_attr *b)
+{
+	const unsigned need = ATTR_SIZE | ATTR_MODE | ATTR_TIMES;
+	return (a->valid & b->valid & need) == need && a->size == b->size &&
+	       (a->mode & 07777) == (b->mode & 07777) && times_equal(&a->mtime, &b->mtime);
+}
+
+bool attr_confirms(const struct node *node, struct answer *answer)
+{
+	if (attr_is_outdated(node, answer))
+		return false;
+	if (!node->attr.valid || answer->asked_ns >= node->attr_asked_ns)
+		return true;
+	if (!attr_is_same_file(&node->attr, &answer->attr))
+		return false;
+	answer->attr = node->attr;
+	answer->asked_ns = node->attr_asked_ns;
+	return true;
 }
 
 bool attr_store(struct vfs *vfs, struct node *node, const struct answer *answer)

@@ -184,6 +184,7 @@ void answer_expire(struct answer *answer)
 void names_added(struct vfs *vfs, struct node *parent, const char *name, size_t length)
 {
 	attr_changed(vfs, parent);
+	prefetch_drop(vfs, parent, name, length);
 	uint64_t stamp = parent->names_changed = nodes_stamp(&vfs->nodes);
 	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
 	if (dentry && dentry->node) {
@@ -200,6 +201,7 @@ void names_added(struct vfs *vfs, struct node *parent, const char *name, size_t 
 void names_removed(struct vfs *vfs, struct node *parent, const char *name, size_t length)
 {
 	attr_changed(vfs, parent);
+	prefetch_drop(vfs, parent, name, length);
 	uint64_t stamp = parent->names_changed = nodes_stamp(&vfs->nodes);
 	if (parent->listing && !listing_patch_remove(parent->listing, name, length, stamp))
 		dircache_drop(vfs, parent);

@@ -108,6 +108,33 @@ void files_settle(struct vfs *vfs, struct node *node)
 	node->settled = nodes_stamp(&vfs->nodes);
 }
 
+/* An open file that the server is still to open, referenced; it is told so only once. */
+static struct remote_file *take_unopened(struct vfs *vfs, struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	list_for_each (link, &node->files) {
+		struct vfs_file *file = list_entry(link, struct vfs_file, of_node);
+		struct remote_file *remote_file = io_handle_remote(file->handle);
+		bool take = file->unopened && !remote_file_has_handle(remote_file);
+		file->unopened = false;
+		if (take)
+			return remote_file_ref(remote_file);
+	}
+	return NULL;
+}
+
+void files_hold(struct vfs *vfs, struct node *node)
+{
+	struct remote_file *file;
+	while ((file = take_unopened(vfs, node))) {
+		/* Any question opens it; what it answers is of no interest, and if it cannot be
+		 * opened the contents at hand have to do. */
+		struct remote_attr attr;
+		remote_fstat(file, &attr);
+		remote_file_unref(file);
+	}
+}
+
 /* ---- opening ---- */
 
 /* The node's io_file, made now if it has none; NULL when memory is out. */
@@ -258,6 +285,38 @@ static struct remote_file *share_unlinked(struct vfs *vfs, struct node *node, un
 	return node_is_unlinked(&vfs->nodes, node) ? file_any(node, access) : NULL;
 }
 
+/*
+ * Opens the file by the contents that were fetched ahead, without asking the server, which
+ * opens it when more is wanted of it. 1 when that was done, 0 when it cannot be, -errno.
+ */
+static int open_fetched(struct vfs *vfs, struct node *node, struct vfs_open_info *info)
+{
+	struct answer answer;
+	prefetch_file_opened(vfs, node);
+	struct io_whole *whole = prefetch_take(vfs, node, &answer);
+	if (!whole)
+		return 0;
+	CLEANUP_FREE char *path = NULL;
+	nodes_lock(&vfs->nodes);
+	int err = node_path(&vfs->nodes, node, NULL, &path);
+	nodes_unlock(&vfs->nodes);
+	struct remote_file *remote_file =
+	    err ? NULL : remote_file_new(vfs->remote, path, OPEN_READ);
+	struct vfs_file *file =
+	    remote_file ? file_new(vfs, node, remote_file, OPEN_READ, &answer) : NULL;
+	if (!file) {
+		io_whole_free(whole);
+		return err == -ENOENT ? 0 : -ENOMEM;
+	}
+	nodes_lock(&vfs->nodes);
+	file->unopened = true;
+	nodes_unlock(&vfs->nodes);
+	opened(vfs, file, &answer, false, info);
+	io_file_adopt(file_data(vfs, node), whole);
+	count(&vfs->counters.opens_fetched);
+	return 1;
+}
+
 int vfs_open(struct vfs *vfs, struct node *node, int flags, struct vfs_open_info *info)
 {
 	memset(info, 0, sizeof(*info));
@@ -265,8 +324,10 @@ int vfs_open(struct vfs *vfs, struct node *node, int flags, struct vfs_open_info
 	bool truncate = open_flags & OPEN_TRUNC;
 	/* What others have written is in order before the file is cut, or looked at. */
 	int err = files_drain(vfs, node);
+	if (!err && open_flags == OPEN_READ)
+		err = open_fetched(vfs, node, info);
 	if (err)
-		return err;
+		return MIN(err, 0);
 	struct answer answer;
 	struct remote_file *remote_file = share_unlinked(vfs, node, access_of(flags));
 	if (remote_file) {

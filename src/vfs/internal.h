@@ -11,12 +11,14 @@
 #include "vfs/ids.h"
 #include "vfs/listing.h"
 #include "vfs/node.h"
+#include "vfs/prefetch.h"
 #include "vfs/symlink.h"
 #include "vfs/vfs.h"
 
 /* Where answers came from; for vfs_report(). */
 struct vfs_counters {
 	atomic_uint_least64_t lookups, lookups_cached, lookups_listed, lookups_negative;
+	atomic_uint_least64_t lookups_fetched, opens_fetched;
 	atomic_uint_least64_t getattrs, getattrs_cached;
 	atomic_uint_least64_t opendirs, opendirs_cached, listed_names;
 	atomic_uint_least64_t opens, opens_kept, stale_replies, path_retries, changed_files;
@@ -39,6 +41,7 @@ struct vfs {
 	struct list_node open_files; /* struct vfs_file; protected by nodes.lock */
 	struct list_node open_dirs;  /* struct vfs_dir; protected by nodes.lock */
 
+	struct prefetch *prefetch;
 	struct vfs_counters counters;
 };
 
@@ -47,6 +50,7 @@ struct vfs_file {
 	struct list_node of_node, of_all;
 	struct io_handle *handle;
 	unsigned access; /* OPEN_READ | OPEN_WRITE */
+	bool unopened;   /* its contents were fetched ahead: the server has not opened it */
 };
 
 static inline void count(atomic_uint_least64_t *counter)
@@ -106,6 +110,13 @@ void answer_begin(struct vfs *vfs, struct answer *answer, const struct node *nod
 bool attr_store(struct vfs *vfs, struct node *node, const struct answer *answer);
 /* True when our own changes have crossed the question. */
 bool attr_is_outdated(const struct node *node, const struct answer *answer);
+/*
+ * Whether the answer, perhaps not of now, may stand for the file as it is: nothing of ours is
+ * younger, and a younger answer tells the same version; that one is filled in then.
+ */
+bool attr_confirms(const struct node *node, struct answer *answer);
+/* Same size, mtime and permissions. */
+bool attr_is_same_file(const struct remote_attr *a, const struct remote_attr *b);
 /* We changed the file: answers asked before are void, and the next is asked when wanted. */
 void attr_changed(struct vfs *vfs, struct node *node);
 /* We changed these fields to these values, and know all else to be as before. */
@@ -228,6 +239,11 @@ struct moving_files {
 void files_moving(struct vfs *vfs, struct node *node, struct moving_files *moving);
 /* Without the lock. */
 void files_moved_on(struct moving_files *moving);
+/*
+ * Before the file loses a name: those of its open files that the server has not opened yet, as
+ * their contents were fetched ahead, are opened while they can be. Blocks.
+ */
+void files_hold(struct vfs *vfs, struct node *node);
 /* Blocks until queued writes of the node are on the server; 0 or -EINTR. */
 int files_drain(struct vfs *vfs, struct node *node);
 /* Takes note when all writes of the node have been answered. */

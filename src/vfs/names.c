@@ -164,6 +164,8 @@ int vfs_unlink(struct vfs *vfs, struct node *parent, const char *name)
 	/* Who has the file open reads back what was written, which may not have found its way
 	 * to other lanes yet. */
 	int err = files.count ? files_drain(vfs, node) : 0;
+	if (files.count)
+		files_hold(vfs, node);
 	if (!err)
 		err = remove_name(vfs, parent, name, run_unlink);
 	files_moved_on(&files);

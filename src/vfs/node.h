@@ -29,6 +29,7 @@
 struct io_file;
 struct listing;
 struct node;
+struct place;
 
 enum { NAME_LENGTH_MAX = 255, NEGATIVE_ENTRIES_MAX = 16384 };
 
@@ -77,6 +78,9 @@ struct node {
 	struct list_node of_listings; /* in vfs->listings, least recently used first */
 	size_t listing_bytes;         /* as counted in vfs->listings_bytes */
 	uint64_t kernel_listing; /* version of the listing that the kernel read to its end */
+
+	struct place *place; /* directory: what its visits tell, see prefetch.h; or NULL */
+	struct list_node of_places; /* in a list of places */
 
 	struct list_node of_dead;
 };

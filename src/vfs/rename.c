@@ -73,6 +73,10 @@ static int send_rename(struct vfs *vfs, struct move *move, bool replace)
 		err = files_drain(vfs, move->target);
 	if (err)
 		return err;
+	if (move->source && !node_is_dir(move->source))
+		files_hold(vfs, move->source);
+	if (move->target)
+		files_hold(vfs, move->target);
 	PATH_TRY from = {.no_wait = true}, to = {0};
 	do {
 		path_try_release(&to);

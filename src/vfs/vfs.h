@@ -40,6 +40,8 @@ struct vfs_config {
 	bool dir_cache;           /* dir_cache=no: listings are not kept */
 	uint64_t dir_timeout_ns;  /* 0: as attributes */
 	uint64_t dir_cache_bytes; /* memory for kept listings */
+	bool prefetch;            /* small files and listings are fetched ahead */
+	uint64_t prefetch_bytes;  /* memory for files fetched ahead, part of io's budget */
 
 	enum vfs_idmap idmap;
 	enum vfs_nomap nomap;
