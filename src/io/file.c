@@ -118,8 +118,10 @@ void handle_log_loss(struct io_handle *handle, int err)
 	CLEANUP_FREE char *path = remote_file_path(handle->remote);
 	if (path)
 		log_quote(name, sizeof(name), path, strlen(path));
-	log_warn("data written to '%s' is lost after its program was gone: %s", name,
-	         strerror(-err));
+	log_warn(
+	    "a write to '%s' or a change of its attributes is lost, as it failed after its "
+	    "program was gone: %s",
+	    name, strerror(-err));
 }
 
 void io_handle_free(struct io_handle *handle)

@@ -31,6 +31,7 @@ enum {
 	MAX_CHUNK = BUFFER_MAX,
 	CHUNKS_IN_FLIGHT = 256,             /* of one file */
 	BYTES_IN_FLIGHT = 64 * 1024 * 1024, /* of one file, written */
+	SMALL_BYTES = 256 * 1024,           /* of one file, sent by one lane in order */
 };
 
 struct io_counters {
@@ -39,6 +40,7 @@ struct io_counters {
 	    found[WINDOW_MISSING + 1]; /* parts of reads, by enum window_found */
 	atomic_uint_least64_t ahead_bytes, ahead_used, ahead_wasted, evictions;
 	atomic_uint_least64_t write_bytes, chunks, throttled, write_errors;
+	atomic_uint_least64_t changes, changes_merged, changes_repeated, looks;
 };
 
 struct io {
@@ -73,6 +75,7 @@ struct io_file {
 	bool own_writes;      /* the server's version differs from it by our doing */
 	uint64_t server_size; /* as far as answered operations tell */
 	uint64_t size;        /* with the queued writes */
+	uint64_t writes;      /* queued, ever */
 	uint64_t changes;     /* made by us: counts what was queued and what was answered */
 	bool handles_to_mark; /* some handle's remote file does not know yet that we write */
 
@@ -87,7 +90,13 @@ struct io_file {
 	unsigned chunks_in_flight;
 	uint64_t bytes_in_flight;
 	uint64_t next_seq; /* of the next chunk */
-	bool sending;      /* a thread is in send_queued() and looks again */
+	struct {
+		bool valid;
+		struct remote_attr attr;
+		uint64_t mark; /* of the file when it was so */
+	} look;                /* what the last CHUNK_LOOK found */
+	bool attr_lost;        /* a CHUNK_ATTR has failed, and vfs has not been told yet */
+	bool sending;          /* a thread is in send_queued() and looks again */
 };
 
 struct io_handle {
@@ -236,13 +245,26 @@ void reads_unblock(struct io_file *file, struct batch *batch);
  */
 uint64_t fetch_ahead(struct io_handle *handle, uint64_t from, uint64_t to, struct batch *batch);
 
-/* ---- writes (write.c, send.c) ---- */
+/* ---- writes (write.c, setattr.c, send.c) ---- */
 
-/* A run of bytes to write, one request to the server. */
+enum chunk_kind {
+	CHUNK_DATA, /* a run of bytes to write */
+	CHUNK_ATTR, /* mode, owner, times to set, behind all chunks before it; those after it
+	             * wait
+	             */
+	CHUNK_LOOK, /* asks for the attributes, behind all chunks before it */
+};
+
+/* What is to be done to the file, one request to the server. */
 struct chunk {
 	struct list_node link; /* file->queued or file->in_flight */
 	struct io_handle *handle;
 	struct op op;
+	enum chunk_kind kind;
+	struct remote_attr attr; /* CHUNK_ATTR */
+	bool at_home;            /* sent by the lane where the file was opened */
+	bool behind;             /* was sent before those ahead of it were answered */
+	bool again;              /* it may have overtaken one of them: to be repeated */
 	uint64_t seq;
 	uint64_t offset;
 	uint32_t length, capacity;
@@ -268,6 +290,15 @@ bool writes_touch(struct io_file *file, uint64_t start, uint64_t end);
 bool writes_settled(const struct io_file *file);
 /* The last chunk takes no more data and may be sent. File's lock. */
 void writes_seal(struct io_file *file);
+/* Whether something like this chunk could follow at once all that is under way. File's lock. */
+bool chunk_may_follow(struct io_file *file, const struct chunk *chunk);
+/*
+ * The chunk has been answered, and is out of file->in_flight: finds out which chunks that were
+ * sent behind others may have overtaken them. File's lock.
+ */
+void chunk_check_order(struct io_file *file, struct chunk *chunk);
+/* Puts an answered chunk back into the queue, where it was. File's lock. */
+void chunk_requeue(struct io_file *file, struct chunk *chunk);
 /* Submits chunks as far as their order and the bounds allow. No lock held. */
 void send_queued(struct io_file *file);
 /* No lock held. */
@@ -276,7 +307,7 @@ void write_answer(struct write_wait *wait);
 void chunk_free(struct chunk *chunk);
 /* The handle's unreported error, which is reported by that. File's lock. */
 int handle_take_error(struct io_handle *handle);
-/* Logs that a write of the handle failed and nobody is left to be told. */
+/* Logs that a chunk of the handle failed and nobody is left to be told. */
 void handle_log_loss(struct io_handle *handle, int err);
 
 /* An op's error as a local program may see it: the vague ones become -EIO. */

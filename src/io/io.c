@@ -67,6 +67,10 @@ void io_report(struct io *io, struct bytes *out)
 	    {"io write requests", atomic_load(&counters->chunks)},
 	    {"io writes held back", atomic_load(&counters->throttled)},
 	    {"io write errors", atomic_load(&counters->write_errors)},
+	    {"io attribute changes sent", atomic_load(&counters->changes)},
+	    {"io attribute changes merged", atomic_load(&counters->changes_merged)},
+	    {"io attribute changes repeated", atomic_load(&counters->changes_repeated)},
+	    {"io attributes asked behind writes", atomic_load(&counters->looks)},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
 		bytes_addf(out, "%s: %" PRIu64 "\n", lines[i].name, lines[i].value);

@@ -73,7 +73,8 @@ uint64_t io_file_mark(struct io_file *file);
 /* Size as this mount knows it: the server's, or beyond it where our writes reach. */
 uint64_t io_file_size(struct io_file *file);
 
-/* True while writes are queued or in flight: the server's size and mtime are not final. */
+/* True while writes or changes of attributes are queued or in flight: what the server tells is
+ * not final. */
 bool io_file_dirty(struct io_file *file);
 
 /*
@@ -118,6 +119,30 @@ typedef void io_write_fn(void *context, int err);
  */
 void io_write(struct io_handle *handle, uint64_t offset, const void *data, size_t length,
               bool append, io_write_fn *done, void *context);
+
+/*
+ * Queues a change of mode, owner or times (not size) behind the file's writes, to be made by
+ * this handle; changes in a row become one request, and later writes go after it. What the
+ * server then says to it is reported as a write's error is. False: nothing was queued, as
+ * memory is out or sync_writes is set. Sends nothing, so it may be called with locks held;
+ * io_file_send() follows. *writes is io_file_writes() of that moment: as long as it stays so,
+ * the times are those that were set.
+ */
+bool io_setattr(struct io_handle *handle, const struct remote_attr *attr, uint64_t *writes);
+/* Counts the writes that were queued. */
+uint64_t io_file_writes(struct io_file *file);
+/* Sends what is queued and may be sent. Does not block. */
+void io_file_send(struct io_file *file);
+/* True, once, after a queued change of attributes has failed. */
+bool io_file_attr_lost(struct io_file *file);
+
+/*
+ * Before io_flush(): lets a question for the attributes ride behind the last writes, if that
+ * costs no round trip. io_file_looked() then tells what was found, if nothing has changed
+ * since: the attributes and the io_file_mark() of that moment.
+ */
+void io_look(struct io_handle *handle);
+bool io_file_looked(struct io_file *file, struct remote_attr *attr, uint64_t *mark);
 
 /*
  * Waits for the handle's and the file's writes and reports the first error since the last

@@ -12,5 +12,6 @@ libio_a_SOURCES = \
 	src/io/plan.c \
 	src/io/read.c \
 	src/io/send.c \
+	src/io/setattr.c \
 	src/io/window.c src/io/window.h \
 	src/io/write.c

@@ -20,7 +20,7 @@ struct remote_file *remote_file_new(struct remote *remote, const char *path, uns
 	}
 	file->remote = remote;
 	file->access = access;
-	file->home_lane = -1;
+	atomic_init(&file->home_lane, -1);
 	atomic_init(&file->refs, 1);
 	pthread_mutex_init(&file->lock, NULL);
 	return file;

@@ -37,8 +37,8 @@ struct remote_handle {
 struct remote_file {
 	struct remote *remote;
 	atomic_uint refs;
-	unsigned access; /* OPEN_READ | OPEN_WRITE */
-	int home_lane;   /* where it was opened; -1 before */
+	unsigned access;      /* OPEN_READ | OPEN_WRITE */
+	atomic_int home_lane; /* where it was opened; -1 before */
 
 	pthread_mutex_t lock; /* protects the fields below */
 	char *path;

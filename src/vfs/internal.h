@@ -17,7 +17,7 @@
 /* Where answers came from; for vfs_report(). */
 struct vfs_counters {
 	atomic_uint_least64_t lookups, lookups_cached, lookups_listed, lookups_negative;
-	atomic_uint_least64_t getattrs, getattrs_cached;
+	atomic_uint_least64_t getattrs, getattrs_cached, setattrs, setattrs_deferred;
 	atomic_uint_least64_t opendirs, opendirs_cached, listed_names;
 	atomic_uint_least64_t opens, opens_kept, stale_replies, path_retries, changed_files;
 };
@@ -38,6 +38,10 @@ struct vfs {
 	size_t listings_bytes;
 	struct list_node open_files; /* struct vfs_file; protected by nodes.lock */
 	struct list_node open_dirs;  /* struct vfs_dir; protected by nodes.lock */
+
+	/* who the server takes us for, as the owner of what we made last; nodes.lock */
+	bool login_known;
+	uint32_t login_uid;
 
 	struct vfs_counters counters;
 };
@@ -123,6 +127,9 @@ int attr_show(struct vfs *vfs, struct node *node, struct stat *st);
 /* True unless the last attr_show() told the present size and mtime. Lock held. */
 bool attr_differs_from_shown(const struct node *node);
 bool attr_is_dirty(const struct node *node);
+/* True when the attributes are known although the file is dirty: times were set behind its
+ * writes. */
+bool attr_is_foreseen(const struct node *node);
 /* The file's kind, an S_IFMT value that the kernel takes; 0 when the server did not tell one.
  */
 mode_t attr_kind(const struct remote_attr *attr);
@@ -141,6 +148,17 @@ void attr_vanished(struct vfs *vfs, struct node *node);
 int attr_ask(struct vfs *vfs, const char *path, struct remote_attr *attr);
 /* idmap=user: finds the login's remote ids out, once. */
 void attr_learn_login(struct vfs *vfs);
+
+/* ---- changes that are not waited for (defer.c) ---- */
+
+/* With nodes.lock held: we have made a file or directory, and the server told this of it. */
+void login_learn(struct vfs *vfs, const struct remote_attr *made);
+/*
+ * Lets the change travel behind the writes of the open file, if it is sure to succeed: then the
+ * node is as told from now on, and true is returned. Without the lock; does not block.
+ */
+bool setattr_defer(struct vfs *vfs, struct node *node, unsigned which,
+                   const struct stat *values);
 
 /* ---- entries (entry.c) ---- */
 

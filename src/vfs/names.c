@@ -87,6 +87,9 @@ int vfs_mkdir(struct vfs *vfs, struct node *parent, const char *name, mode_t mod
 	err = entry_enter_new(vfs, parent, name, entry);
 	if (err)
 		return err;
+	nodes_lock(&vfs->nodes);
+	login_learn(vfs, &entry->node->attr);
+	nodes_unlock(&vfs->nodes);
 	keep_empty_listing(vfs, entry->node);
 	err = repair_mode(vfs, parent, name, mode, entry);
 	if (err)

@@ -123,6 +123,8 @@ void vfs_report(struct vfs *vfs, struct bytes *out)
 	           " replies out of date\n",
 	           value(&counters->getattrs), value(&counters->getattrs_cached),
 	           value(&counters->stale_replies));
+	bytes_addf(out, "attributes set: %" PRIu64 ", %" PRIu64 " of them behind writes\n",
+	           value(&counters->setattrs), value(&counters->setattrs_deferred));
 	bytes_addf(out,
 	           "directories: %" PRIu64 " opened, %" PRIu64 " from cache, %" PRIu64
 	           " names listed, %zu bytes kept\n",
