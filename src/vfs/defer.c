@@ -67,26 +67,38 @@ static bool foresee_owner(const struct vfs *vfs, const struct node *node, unsign
 	return login_is_root(vfs);
 }
 
+/* The time that is asked for, or `old` when it is to stay; false when the protocol cannot. */
 static bool foresee_time(unsigned which, unsigned set, unsigned set_now,
-                         const struct timespec *value, struct timespec *time_to_set)
+                         const struct timespec *value, const struct timespec *old,
+                         struct timespec *result)
 {
-	*time_to_set =
-	    (struct timespec){.tv_sec = which & set_now ? time(NULL) : value->tv_sec};
-	return which & (set | set_now) && time_to_set->tv_sec >= 0 &&
-	       time_to_set->tv_sec <= UINT32_MAX;
+	if (which & set_now)
+		*result = (struct timespec){.tv_sec = time(NULL)};
+	else
+		*result =
+		    (struct timespec){.tv_sec = which & set ? value->tv_sec : old->tv_sec};
+	return result->tv_sec >= 0 && result->tv_sec <= UINT32_MAX;
 }
 
-static bool foresee_times(unsigned which, const struct stat *values, struct remote_attr *attr)
+/*
+ * The protocol sets both times. That of the last access is as it was at the open, as writing
+ * does not change it; that of the last write must be known to be kept.
+ */
+static bool foresee_times(struct vfs *vfs, const struct node *node, unsigned which,
+                          const struct stat *values, struct remote_attr *attr)
 {
+	const struct remote_attr *old = &node->attr;
+	if (!(which & SET_MTIME) && !attr_left(vfs, node, clock_now_ns()))
+		return false;
 	attr->valid |= ATTR_TIMES;
 	return foresee_time(which, VFS_SET_ATIME, VFS_SET_ATIME_NOW, &values->st_atim,
-	                    &attr->atime) &&
+	                    &old->atime, &attr->atime) &&
 	       foresee_time(which, VFS_SET_MTIME, VFS_SET_MTIME_NOW, &values->st_mtim,
-	                    &attr->mtime);
+	                    &old->mtime, &attr->mtime);
 }
 
 /* Fills what the server is to be told; false when it may say no, or do something else. */
-static bool foresee(const struct vfs *vfs, const struct node *node, unsigned which,
+static bool foresee(struct vfs *vfs, const struct node *node, unsigned which,
                     const struct stat *values, struct remote_attr *attr)
 {
 	if (!node_is_regular(node) || which & VFS_SET_SIZE || (node->attr.valid & ALL) != ALL)
@@ -98,7 +110,8 @@ static bool foresee(const struct vfs *vfs, const struct node *node, unsigned whi
 	if (which & (VFS_SET_UID | VFS_SET_GID) &&
 	    !foresee_owner(vfs, node, which, values, attr))
 		return false;
-	return !(which & (SET_ATIME | SET_MTIME)) || foresee_times(which, values, attr);
+	return !(which & (SET_ATIME | SET_MTIME)) ||
+	       foresee_times(vfs, node, which, values, attr);
 }
 
 /* The node is as it was told to be, and with the times set all of it is known. */
