@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "io/internal.h"
 
-static void init_condition(pthread_cond_t *condition)
+void init_condition(pthread_cond_t *condition)
 {
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
@@ -122,6 +122,10 @@ void handle_log_loss(struct io_handle *handle, int err)
 	    "a write to '%s' or a change of its attributes is lost, as it failed after its "
 	    "program was gone: %s",
 	    name, strerror(-err));
+	struct io *io = handle->file->io;
+	LOCK_SCOPE(&io->lock);
+	if (io->config.writeback == IO_WRITEBACK_ASYNC && !io->lost)
+		io->lost = err;
 }
 
 void io_handle_free(struct io_handle *handle)

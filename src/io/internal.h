@@ -31,7 +31,8 @@ enum {
 	MAX_CHUNK = BUFFER_MAX,
 	CHUNKS_IN_FLIGHT = 256,             /* of one file */
 	BYTES_IN_FLIGHT = 64 * 1024 * 1024, /* of one file, written */
-	SMALL_BYTES = 256 * 1024,           /* of one file, sent by one lane in order */
+	CHUNKS_ASYNC = 1024, /* with more of them under way even an asynchronous flush waits */
+	SMALL_BYTES = 256 * 1024, /* of one file, sent by one lane in order */
 };
 
 struct io_counters {
@@ -40,7 +41,7 @@ struct io_counters {
 	    found[WINDOW_MISSING + 1]; /* parts of reads, by enum window_found */
 	atomic_uint_least64_t ahead_bytes, ahead_used, ahead_wasted, evictions;
 	atomic_uint_least64_t write_bytes, chunks, throttled, write_errors;
-	atomic_uint_least64_t changes, changes_merged, changes_repeated, looks;
+	atomic_uint_least64_t creates, changes, changes_merged, changes_repeated, looks;
 };
 
 struct io {
@@ -57,6 +58,10 @@ struct io {
 	struct list_node throttled; /* write_wait: acknowledged when `dirty` allows */
 	uint64_t dirty;             /* bytes of queued writes */
 	unsigned files;
+	unsigned creating;      /* files still to be created */
+	pthread_cond_t created; /* there is one less */
+	int lost;               /* IO_WRITEBACK_ASYNC: an error that nobody was told; 0: none */
+	atomic_uint chunks_queued; /* and in flight, of all files */
 };
 
 /* ---- files and handles (file.c) ---- */
@@ -95,6 +100,7 @@ struct io_file {
 		struct remote_attr attr;
 		uint64_t mark; /* of the file when it was so */
 	} look;                /* what the last CHUNK_LOOK found */
+	unsigned creating;     /* CHUNK_CREATE queued or in flight */
 	bool attr_lost;        /* a CHUNK_ATTR has failed, and vfs has not been told yet */
 	bool sending;          /* a thread is in send_queued() and looks again */
 };
@@ -106,9 +112,12 @@ struct io_handle {
 	struct list_node link; /* file->handles; the file's lock protects the next ones too */
 	bool wrote;
 	bool closed;
-	int error; /* of a write, not yet reported here */
+	int error;  /* of a write, not yet reported here */
+	int broken; /* the file could not be created: nothing can be done by this handle */
 };
 
+/* One whose waits are timed by clock_now_ns(). */
+void init_condition(pthread_cond_t *condition);
 void file_ref(struct io_file *file);
 void file_unref(struct io_file *file);
 struct io_handle *handle_ref(struct io_handle *handle);
@@ -248,11 +257,11 @@ uint64_t fetch_ahead(struct io_handle *handle, uint64_t from, uint64_t to, struc
 /* ---- writes (write.c, setattr.c, send.c) ---- */
 
 enum chunk_kind {
-	CHUNK_DATA, /* a run of bytes to write */
-	CHUNK_ATTR, /* mode, owner, times to set, behind all chunks before it; those after it
-	             * wait
-	             */
-	CHUNK_LOOK, /* asks for the attributes, behind all chunks before it */
+	CHUNK_CREATE, /* makes the file; all chunks after it wait */
+	CHUNK_ATTR,   /* mode, owner, times to set, behind all chunks before it; those after it
+	               * wait, save for one that may follow */
+	CHUNK_DATA,   /* a run of bytes to write */
+	CHUNK_LOOK,   /* asks for the attributes, behind all chunks before it */
 };
 
 /* What is to be done to the file, one request to the server. */
@@ -261,10 +270,13 @@ struct chunk {
 	struct io_handle *handle;
 	struct op op;
 	enum chunk_kind kind;
-	struct remote_attr attr; /* CHUNK_ATTR */
-	bool at_home;            /* sent by the lane where the file was opened */
-	bool behind;             /* was sent before those ahead of it were answered */
-	bool again;              /* it may have overtaken one of them: to be repeated */
+	struct remote_attr attr; /* CHUNK_CREATE, CHUNK_ATTR */
+	unsigned open_flags;     /* CHUNK_CREATE */
+	io_created_fn *created;  /* CHUNK_CREATE */
+	void *created_context;
+	bool at_home; /* sent by the lane where the file was opened */
+	bool behind;  /* was sent before those ahead of it were answered */
+	bool again;   /* it may have overtaken one of them: to be repeated */
 	uint64_t seq;
 	uint64_t offset;
 	uint32_t length, capacity;
@@ -290,6 +302,8 @@ bool writes_touch(struct io_file *file, uint64_t start, uint64_t end);
 bool writes_settled(const struct io_file *file);
 /* The last chunk takes no more data and may be sent. File's lock. */
 void writes_seal(struct io_file *file);
+/* A new chunk without data, at the end of the queue; NULL when memory is out. File's lock. */
+struct chunk *chunk_plain(struct io_handle *handle, enum chunk_kind kind);
 /* Whether something like this chunk could follow at once all that is under way. File's lock. */
 bool chunk_may_follow(struct io_file *file, const struct chunk *chunk);
 /*
@@ -307,8 +321,23 @@ void write_answer(struct write_wait *wait);
 void chunk_free(struct chunk *chunk);
 /* The handle's unreported error, which is reported by that. File's lock. */
 int handle_take_error(struct io_handle *handle);
-/* Logs that a chunk of the handle failed and nobody is left to be told. */
+/* Logs that a chunk of the handle failed and nobody is left to be told; with
+ * IO_WRITEBACK_ASYNC the next who asks is. */
 void handle_log_loss(struct io_handle *handle, int err);
+
+/* ---- creation (create.c) ---- */
+
+/*
+ * The creation was answered, perhaps by the loss of its lane. True when there is one more
+ * question to ask first: then the op is that. File's lock.
+ */
+bool create_ask(struct io_file *file, struct chunk *chunk);
+/* What the last answer means; takes note of it. File's lock. */
+int create_outcome(struct io_file *file, struct chunk *chunk);
+/* Tells who wants to know. No lock held. */
+void create_settled(struct io *io, struct chunk *chunk, int err);
+/* The error that nobody was told, which is reported by that. */
+int io_take_lost(struct io *io);
 
 /* An op's error as a local program may see it: the vague ones become -EIO. */
 int io_plain_error(int err);

@@ -4,6 +4,7 @@ libio_a_SOURCES = \
 	src/io/budget.c \
 	src/io/buffers.c src/io/buffers.h \
 	src/io/cache.c \
+	src/io/create.c \
 	src/io/fetch.c \
 	src/io/file.c \
 	src/io/flush.c \

@@ -32,6 +32,8 @@ bool writes_touch(struct io_file *file, uint64_t start, uint64_t end)
 {
 	if (writes_settled(file))
 		return false;
+	if (file->creating)
+		return true;
 	/* Beyond the server's end of the file all depends on what is still to be written. */
 	return end > file->server_size ||
 	       any_overlaps(&file->queued, &file->queued, start, end) ||
@@ -44,11 +46,11 @@ void writes_seal(struct io_file *file)
 		list_entry(file->queued.prev, struct chunk, link)->sealed = true;
 }
 
-/* Whether a change of attributes is among the list's chunks up to `stop`. */
+/* Whether a creation or a change of attributes is among the list's chunks up to `stop`. */
 static bool any_changes(const struct list_node *list, const struct list_node *stop)
 {
 	for (const struct list_node *at = list->next; at != stop; at = at->next)
-		if (list_entry(at, struct chunk, link)->kind == CHUNK_ATTR)
+		if (list_entry(at, struct chunk, link)->kind <= CHUNK_ATTR)
 			return true;
 	return false;
 }
@@ -108,7 +110,8 @@ static struct chunk *take_chunk(struct io_file *file)
 static void record_error(struct io_file *file, struct chunk *chunk, int err)
 {
 	atomic_fetch_add(&file->io->counters.write_errors, 1);
-	if (chunk->handle->closed)
+	/* of a file that could not be created all fails, which is told once */
+	if (chunk->handle->closed && (!chunk->handle->broken || chunk->kind == CHUNK_CREATE))
 		handle_log_loss(chunk->handle, err);
 	list_for_each (at, &file->handles) {
 		struct io_handle *handle = list_entry(at, struct io_handle, link);
@@ -202,9 +205,11 @@ static bool ask_reason(struct io_file *file, struct chunk *chunk)
 }
 
 /* What the server's answer means for the write. */
-static int outcome(const struct chunk *chunk)
+static int outcome(struct io_file *file, struct chunk *chunk)
 {
 	/* The protocol has one word for both; of attributes it is this one. */
+	if (chunk->kind == CHUNK_CREATE)
+		return create_outcome(file, chunk);
 	if (chunk->kind == CHUNK_ATTR && chunk->op.err == -EACCES)
 		return -EPERM;
 	if (chunk->op.kind != OP_STATFS)
@@ -221,15 +226,19 @@ static void chunk_done(struct op *op)
 	struct batch batch;
 	batch_init(&batch);
 	pthread_mutex_lock(&file->lock);
-	bool asking = ask_reason(file, chunk);
+	bool asking =
+	    chunk->kind == CHUNK_CREATE ? create_ask(file, chunk) : ask_reason(file, chunk);
 	bool landed = !asking && land(file, chunk);
+	int err = landed ? outcome(file, chunk) : 0;
 	if (landed)
-		settle(file, chunk, outcome(chunk), &batch);
+		settle(file, chunk, err, &batch);
 	else
 		batch.send = !asking;
 	pthread_mutex_unlock(&file->lock);
 	if (asking)
 		remote_submit(file->io->remote, op);
+	if (landed && chunk->kind == CHUNK_CREATE)
+		create_settled(file->io, chunk, err);
 	batch_run(&batch, file);
 	if (landed)
 		chunk_free(chunk);
@@ -242,24 +251,35 @@ static void submit_chunk(struct io *io, struct chunk *chunk)
 		enum op_kind op;
 		enum op_class op_class;
 	} kinds[] = {
+	    [CHUNK_CREATE] = {OP_OPEN, OP_CLASS_META},
 	    [CHUNK_DATA] = {OP_WRITE, OP_CLASS_BULK},
 	    [CHUNK_ATTR] = {OP_FSETATTR, OP_CLASS_META},
 	    [CHUNK_LOOK] = {OP_FSTAT, OP_CLASS_META},
 	};
-	atomic_uint_least64_t *counters[] = {&io->counters.chunks, &io->counters.changes,
-	                                     &io->counters.looks};
+	atomic_uint_least64_t *const counters[] = {
+	    [CHUNK_CREATE] = &io->counters.creates,
+	    [CHUNK_ATTR] = &io->counters.changes,
+	    [CHUNK_DATA] = &io->counters.chunks,
+	    [CHUNK_LOOK] = &io->counters.looks,
+	};
 	atomic_fetch_add(counters[chunk->kind], 1);
 	chunk->op = (struct op){.kind = kinds[chunk->kind].op,
 	                        .op_class = kinds[chunk->kind].op_class,
 	                        .file = chunk->handle->remote,
 	                        .at_home = chunk->at_home,
 	                        .attr = chunk->attr,
+	                        .open_flags = chunk->open_flags,
 	                        .offset = chunk->offset,
 	                        .length = chunk->length,
 	                        .data = chunk->data,
 	                        .done = chunk_done,
 	                        .owner = chunk};
-	remote_submit(io->remote, &chunk->op);
+	if (!chunk->handle->broken) {
+		remote_submit(io->remote, &chunk->op);
+		return;
+	}
+	chunk->op.err = chunk->handle->broken;
+	chunk_done(&chunk->op);
 }
 
 void send_queued(struct io_file *file)

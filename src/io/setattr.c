@@ -24,7 +24,7 @@ static uint64_t queued_bytes(const struct io_file *file, const struct chunk *sto
 
 bool chunk_may_follow(struct io_file *file, const struct chunk *chunk)
 {
-	if (!file->io->remote->caps.ordered ||
+	if (!file->io->remote->caps.ordered || file->creating ||
 	    file->bytes_in_flight + queued_bytes(file, chunk) > SMALL_BYTES)
 		return false;
 	list_for_each (at, &file->in_flight) {
@@ -74,11 +74,12 @@ void chunk_requeue(struct io_file *file, struct chunk *chunk)
 	atomic_fetch_add(&file->io->counters.changes_repeated, 1);
 }
 
-static struct chunk *plain_chunk(struct io_handle *handle, enum chunk_kind kind)
+struct chunk *chunk_plain(struct io_handle *handle, enum chunk_kind kind)
 {
 	struct chunk *chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
 		return NULL;
+	atomic_fetch_add(&handle->file->io->chunks_queued, 1);
 	chunk->kind = kind;
 	chunk->handle = handle_ref(handle);
 	chunk->seq = handle->file->next_seq++;
@@ -122,7 +123,7 @@ bool io_setattr(struct io_handle *handle, const struct remote_attr *attr, uint64
 	if (chunk)
 		atomic_fetch_add(&file->io->counters.changes_merged, 1);
 	else
-		chunk = plain_chunk(handle, CHUNK_ATTR);
+		chunk = chunk_plain(handle, CHUNK_ATTR);
 	if (!chunk)
 		return false;
 	merge(&chunk->attr, attr);
@@ -144,11 +145,11 @@ void io_file_send(struct io_file *file)
 	send_queued(file);
 }
 
-bool io_file_attr_lost(struct io_file *file)
+bool io_file_attr_lost(struct io_file *file, bool take)
 {
 	LOCK_SCOPE(&file->lock);
 	bool lost = file->attr_lost;
-	file->attr_lost = false;
+	file->attr_lost = lost && !take;
 	return lost;
 }
 
@@ -163,7 +164,7 @@ void io_look(struct io_handle *handle)
 	const struct chunk last = {.kind = CHUNK_LOOK, .handle = handle};
 	if (!chunk_may_follow(file, &last))
 		return;
-	struct chunk *chunk = plain_chunk(handle, CHUNK_LOOK);
+	struct chunk *chunk = chunk_plain(handle, CHUNK_LOOK);
 	if (chunk)
 		chunk->sealed = true;
 }

@@ -18,6 +18,8 @@ static struct chunk *chunk_new(struct io_handle *handle, uint64_t offset, const 
 		return NULL;
 	}
 	chunk->capacity = (uint32_t)buffers_capacity(length);
+	chunk->kind = CHUNK_DATA;
+	atomic_fetch_add(&io->chunks_queued, 1);
 	budget_take(io, handle->file, chunk->capacity, true);
 	memcpy(chunk->data, data, length);
 	chunk->handle = handle_ref(handle);
@@ -35,6 +37,7 @@ void chunk_free(struct chunk *chunk)
 		buffers_put(&io->buffers, chunk->data, chunk->capacity);
 		budget_give(io, chunk->capacity);
 	}
+	atomic_fetch_sub(&io->chunks_queued, 1);
 	free(chunk->directory);
 	free(chunk);
 	handle_unref(handle);

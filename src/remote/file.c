@@ -115,6 +115,15 @@ void remote_file_unref(struct remote_file *file)
 	closing_release(closing);
 }
 
+void remote_file_opened(struct remote_file *file, unsigned open_flags,
+                        const struct remote_attr *attr)
+{
+	LOCK_SCOPE(&file->lock);
+	file->version = *attr;
+	if (open_flags & (OPEN_CREATE | OPEN_TRUNC))
+		file->own_writes = true;
+}
+
 int remote_file_moved(struct remote_file *file, const char *path)
 {
 	char *copy = strdup(path);

@@ -149,6 +149,8 @@ uint64_t attr_left(struct vfs *vfs, const struct node *node, uint64_t now_ns)
 {
 	if (attr_is_dirty(node) && !attr_is_foreseen(node))
 		return 0;
+	if (node->unsettled && node->io_file && io_file_attr_lost(node->io_file, false))
+		return 0;
 	return timeout_left(node->attr_asked_ns, attr_timeout(vfs, node), now_ns);
 }
 

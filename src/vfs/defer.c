@@ -14,12 +14,16 @@ enum {
 	ALL = ATTR_SIZE | ATTR_OWNER | ATTR_MODE | ATTR_TIMES,
 };
 
-void login_learn(struct vfs *vfs, const struct remote_attr *made)
+void login_learn(struct vfs *vfs, const struct node *parent, const struct remote_attr *made)
 {
 	if (!(made->valid & ATTR_OWNER))
 		return;
 	vfs->login_known = true;
 	vfs->login_uid = made->uid;
+	if (parent->attr.valid & ATTR_MODE && !(parent->attr.mode & S_ISGID)) {
+		vfs->login_gid = made->gid;
+		vfs->login_gid_known = true;
+	}
 }
 
 static bool login_is_root(const struct vfs *vfs)
@@ -30,6 +34,26 @@ static bool login_is_root(const struct vfs *vfs)
 static bool login_owns(const struct vfs *vfs, const struct node *node)
 {
 	return vfs->login_known && node->attr.uid == vfs->login_uid;
+}
+
+bool login_may_create(const struct vfs *vfs, const struct node *parent, mode_t mode,
+                      struct remote_attr *attr)
+{
+	const struct remote_attr *dir = &parent->attr;
+	const unsigned need = ATTR_MODE | ATTR_OWNER;
+	if (!vfs->login_known || (dir->valid & need) != need || mode & SPECIAL_BITS)
+		return false;
+	const bool writable =
+	    login_is_root(vfs) || (login_owns(vfs, parent) && (dir->mode & 0300) == 0300);
+	const bool passes_group = dir->mode & S_ISGID;
+	const struct timespec now = {.tv_sec = time(NULL)};
+	*attr = (struct remote_attr){.valid = ALL,
+	                             .mode = S_IFREG | (mode & 0777),
+	                             .uid = vfs->login_uid,
+	                             .gid = passes_group ? dir->gid : vfs->login_gid,
+	                             .atime = now,
+	                             .mtime = now};
+	return writable && (passes_group || vfs->login_gid_known);
 }
 
 static struct io_handle *handle_for_writing(const struct node *node)

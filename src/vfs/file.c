@@ -105,8 +105,8 @@ void files_settle(struct vfs *vfs, struct node *node)
 	if (!node->unsettled || attr_is_dirty(node))
 		return;
 	/* It is not as it was told to be, or has been written to since. */
-	if (node->io_file &&
-	    (io_file_attr_lost(node->io_file) || (node->foreseen && !attr_is_foreseen(node))))
+	if (node->io_file && (io_file_attr_lost(node->io_file, true) ||
+	                      (node->foreseen && !attr_is_foreseen(node))))
 		attr_changed(vfs, node);
 	node->unsettled = node->foreseen = false;
 	node->settled = nodes_stamp(&vfs->nodes);
@@ -176,10 +176,8 @@ static void catch_up(struct vfs *vfs, struct node *node, struct remote_file *fil
 		    "when the connection is lost");
 }
 
-/* Takes over the reference to `remote_file`, also when memory is out. */
-static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
-                                 struct remote_file *remote_file, unsigned access,
-                                 const struct answer *answer)
+struct vfs_file *file_new(struct vfs *vfs, struct node *node, struct remote_file *remote_file,
+                          unsigned access, const struct answer *answer)
 {
 	struct io_file *data = need_data(vfs, node);
 	struct vfs_file *file = data ? calloc(1, sizeof(*file)) : NULL;
@@ -303,6 +301,8 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 	if (err)
 		return err;
 	attr_learn_login(vfs);
+	if (create_ahead(vfs, parent, name, mode, open_flags_of(flags | O_CREAT), entry, info))
+		return 0;
 	struct answer answer;
 	struct remote_file *remote_file;
 	err = open_path(vfs, parent, name, open_flags_of(flags | O_CREAT), mode, &answer,
@@ -315,7 +315,7 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 	names_added(vfs, parent, name, strlen(name));
 	answer.stamp = vfs->nodes.stamp;
 	if (flags & O_EXCL)
-		login_learn(vfs, &answer.attr);
+		login_learn(vfs, parent, &answer.attr);
 	nodes_unlock(&vfs->nodes);
 	err = entry_enter(vfs, parent, name, strlen(name), &answer, entry);
 	if (err == ENTRY_AGAIN) /* somebody has removed it already */
@@ -406,7 +406,7 @@ static void take_look(struct vfs *vfs, struct node *node, struct answer *answer)
 int vfs_flush(struct vfs *vfs, struct vfs_file *file)
 {
 	struct node *node = file->node;
-	const bool look = wants_look(vfs, node);
+	const bool look = !vfs->config.async && wants_look(vfs, node);
 	struct answer answer;
 	answer_begin(vfs, &answer, node);
 	if (look)

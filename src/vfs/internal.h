@@ -41,7 +41,9 @@ struct vfs {
 
 	/* who the server takes us for, as the owner of what we made last; nodes.lock */
 	bool login_known;
-	uint32_t login_uid;
+	uint32_t login_uid, login_gid; /* the group is known from where the directory's is not
+	                                * passed on */
+	bool login_gid_known;
 
 	struct vfs_counters counters;
 };
@@ -152,7 +154,13 @@ void attr_learn_login(struct vfs *vfs);
 /* ---- changes that are not waited for (defer.c) ---- */
 
 /* With nodes.lock held: we have made a file or directory, and the server told this of it. */
-void login_learn(struct vfs *vfs, const struct remote_attr *made);
+void login_learn(struct vfs *vfs, const struct node *parent, const struct remote_attr *made);
+/*
+ * With nodes.lock held: fills what a file of this mode would be like that we make in the
+ * directory; false when that may fail, or is not known.
+ */
+bool login_may_create(const struct vfs *vfs, const struct node *parent, mode_t mode,
+                      struct remote_attr *attr);
 /*
  * Lets the change travel behind the writes of the open file, if it is sure to succeed: then the
  * node is as told from now on, and true is returned. Without the lock; does not block.
@@ -205,6 +213,19 @@ bool links_agree(struct vfs *vfs, struct node *parent, const char *name,
 /* True when the record's attributes can be entered as they are. */
 bool attr_is_usable(const struct vfs *vfs, const struct listing_record *record);
 
+/* ---- files created without waiting (create.c) ---- */
+
+/*
+ * With vfs_config.async: creates the file behind the caller's back, when the directory's
+ * listing shows that the name is free and we may write there. False: it is to be created in
+ * the usual way.
+ */
+bool create_ahead(struct vfs *vfs, struct node *parent, const char *name, mode_t mode,
+                  unsigned open_flags, struct vfs_entry *entry, struct vfs_open_info *info);
+/* Before the server is asked for names of directories: those that we have made are there. 0 or
+ * -EINTR. */
+int creations_wait(struct vfs *vfs);
+
 /* ---- listings (dircache.c), with nodes.lock held ---- */
 
 /*
@@ -246,6 +267,9 @@ struct moving_files {
 void files_moving(struct vfs *vfs, struct node *node, struct moving_files *moving);
 /* Without the lock. */
 void files_moved_on(struct moving_files *moving);
+/* Takes over the reference to `remote_file`, also when memory is out (NULL). */
+struct vfs_file *file_new(struct vfs *vfs, struct node *node, struct remote_file *remote_file,
+                          unsigned access, const struct answer *answer);
 /* Blocks until queued writes of the node are on the server; 0 or -EINTR. */
 int files_drain(struct vfs *vfs, struct node *node);
 /* Takes note when all writes of the node have been answered. */

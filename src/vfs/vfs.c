@@ -90,6 +90,7 @@ void vfs_free(struct vfs *vfs)
 	while (!list_empty(&vfs->open_files))
 		vfs_release(vfs, list_entry(vfs->open_files.next, struct vfs_file, of_all));
 	dirs_release_all(vfs);
+	io_wait_created(vfs->io, 1);
 	nodes_release(&vfs->nodes);
 	free_parts(vfs);
 }
