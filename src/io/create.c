@@ -56,15 +56,24 @@ int io_wait_created(struct io *io, unsigned limit)
 	return 0;
 }
 
+/* Whether the error leaves open what has become of the file. */
+static bool is_vague(const struct chunk *chunk)
+{
+	int err = chunk->op.err;
+	return err == -ENOLINK || (err == -EREMOTEIO && chunk->open_flags & OPEN_EXCL);
+}
+
 /*
  * An exclusive creation was under way when its lane was lost: the server is asked for the file,
- * and then it is created once more. An empty file now there is the one that we made.
+ * and then it is created once more. An empty file now there is the one that we made. A server
+ * that refuses without a reason is asked, too: perhaps somebody else was faster.
  */
-bool create_ask(struct io_file *file, struct chunk *chunk)
+bool create_ask(struct chunk *chunk)
 {
 	struct op *op = &chunk->op;
 	void (*done)(struct op *) = op->done;
-	if (op->kind == OP_OPEN && op->err == -ENOLINK) {
+	if (op->kind == OP_OPEN && is_vague(chunk)) {
+		chunk->refused = op->err;
 		free(chunk->directory);
 		chunk->directory = remote_file_path(chunk->handle->remote);
 		if (!chunk->directory)
@@ -73,7 +82,7 @@ bool create_ask(struct io_file *file, struct chunk *chunk)
 		    .kind = OP_LSTAT, .path = chunk->directory, .done = done, .owner = chunk};
 		return true;
 	}
-	if (op->kind != OP_LSTAT)
+	if (op->kind != OP_LSTAT || chunk->refused != -ENOLINK)
 		return false;
 	const bool ours = !op->err && S_ISREG(op->attr.mode) && op->attr.size == 0;
 	if (!ours && op->err != -ENOENT)
@@ -86,7 +95,6 @@ bool create_ask(struct io_file *file, struct chunk *chunk)
 	                  .attr = chunk->attr,
 	                  .done = done,
 	                  .owner = chunk};
-	(void)file;
 	return true;
 }
 
@@ -103,8 +111,8 @@ int create_outcome(struct io_file *file, struct chunk *chunk)
 {
 	const struct op *op = &chunk->op;
 	int err = io_plain_error(op->err);
-	if (!err && op->kind == OP_LSTAT)
-		err = -EEXIST; /* somebody else was faster */
+	if (op->kind == OP_LSTAT)
+		err = op->err ? -EIO : -EEXIST; /* somebody else was faster */
 	file->creating--;
 	if (err) {
 		chunk->handle->broken = err;

@@ -272,6 +272,7 @@ struct chunk {
 	enum chunk_kind kind;
 	struct remote_attr attr; /* CHUNK_CREATE, CHUNK_ATTR */
 	unsigned open_flags;     /* CHUNK_CREATE */
+	int refused;             /* CHUNK_CREATE: the error that the file is looked at for */
 	io_created_fn *created;  /* CHUNK_CREATE */
 	void *created_context;
 	bool at_home; /* sent by the lane where the file was opened */
@@ -331,7 +332,7 @@ void handle_log_loss(struct io_handle *handle, int err);
  * The creation was answered, perhaps by the loss of its lane. True when there is one more
  * question to ask first: then the op is that. File's lock.
  */
-bool create_ask(struct io_file *file, struct chunk *chunk);
+bool create_ask(struct chunk *chunk);
 /* What the last answer means; takes note of it. File's lock. */
 int create_outcome(struct io_file *file, struct chunk *chunk);
 /* Tells who wants to know. No lock held. */

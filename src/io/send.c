@@ -226,8 +226,7 @@ static void chunk_done(struct op *op)
 	struct batch batch;
 	batch_init(&batch);
 	pthread_mutex_lock(&file->lock);
-	bool asking =
-	    chunk->kind == CHUNK_CREATE ? create_ask(file, chunk) : ask_reason(file, chunk);
+	bool asking = chunk->kind == CHUNK_CREATE ? create_ask(chunk) : ask_reason(file, chunk);
 	bool landed = !asking && land(file, chunk);
 	int err = landed ? outcome(file, chunk) : 0;
 	if (landed)

@@ -150,3 +150,87 @@ def test_a_refused_change_is_told_by_the_close(mnt, remote, as_root):
         assert (mnt / "file").stat().st_mode & 0o777 == 0o644
     finally:
         subprocess.run(["chattr", "-i", remote / "file"], check=True)
+
+
+# ---- writeback=async ----
+
+@pytest.fixture
+def hasty(mount):
+    return mount("writeback=async")
+
+
+def test_async_tar_is_whole_after_unmounting(hasty, remote, source, base):
+    run("tar", "cf", base / "tree.tar", "-C", source.parent, "source")
+    run("tar", "xpf", base / "tree.tar", cwd=hasty.point)
+    check_tree(source, hasty.point / "source", remote / "source")
+    run("cp", "-a", source, hasty.point / "copy")
+    hasty.finish()
+    check_tree(source, remote / "copy", remote / "copy")
+
+
+def test_async_rsync_has_nothing_to_do_the_second_time(hasty, remote, source):
+    needs("rsync")
+    run("rsync", "-a", f"{source}/", hasty.point / "copy")
+    assert run("rsync", "-ai", f"{source}/", hasty.point / "copy").stdout == ""
+    check_tree(source, hasty.point / "copy", remote / "copy")
+
+
+def test_async_work_is_seen_at_once(hasty, remote):
+    directory = hasty.point / "dir"
+    directory.mkdir()
+    for number in range(50):
+        path = directory / f"file{number}"
+        with open(path, "xb") as file:
+            file.write(pattern(number * 10))
+        assert path.read_bytes() == pattern(number * 10)
+        if number % 3 == 0:
+            os.rename(path, directory / f"renamed{number}")
+        elif number % 3 == 1:
+            os.unlink(path)
+    left = {f"renamed{n}" if n % 3 == 0 else f"file{n}" for n in range(50) if n % 3 != 1}
+    assert set(os.listdir(directory)) == left
+    os.rename(directory, hasty.point / "moved")
+    assert set(os.listdir(remote / "moved")) == left
+
+
+def test_async_git(hasty):
+    needs("git")
+    repo = hasty.point / "repo"
+    repo.mkdir()
+    git("init", "-q", cwd=repo)
+    for number in range(20):
+        make(repo / f"file{number}", pattern(number * 100, number))
+    git("add", ".", cwd=repo)
+    git("commit", "-q", "-m", "first", cwd=repo)
+    git("fsck", "--strict", cwd=repo)
+    git("clone", "-q", repo, hasty.point / "clone", cwd=hasty.point)
+    assert git("status", "--porcelain", cwd=hasty.point / "clone") == ""
+
+
+def test_async_fsync_is_as_ever(hasty, remote):
+    (hasty.point / "dir").mkdir()
+    with open(hasty.point / "dir" / "file", "xb") as file:
+        file.write(b"contents")
+        file.flush()
+        os.fsync(file.fileno())
+        assert (remote / "dir" / "file").read_bytes() == b"contents"
+
+
+def test_async_loss_is_logged(mount, remote, as_root):
+    """A file that somebody else was faster to make is left alone, and the log tells of it."""
+    mounted = mount("writeback=async")
+    (mounted.point / "dir").mkdir()
+    (remote / "dir" / "file").write_bytes(b"theirs")
+    told = False
+    try:
+        with open(mounted.point / "dir" / "file", "xb") as file:
+            file.write(b"ours")
+    except FileExistsError:
+        told = True  # in time
+    with open(mounted.point / "dir" / "other", "xb") as file:
+        try:
+            os.fsync(file.fileno())
+        except OSError:
+            pass
+    assert (remote / "dir" / "file").read_bytes() == b"theirs"
+    assert told or "could not be created" in mounted.log_text()
