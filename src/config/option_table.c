@@ -87,6 +87,9 @@ static const struct option_word idmaps[] = {
 static const struct option_word nomaps[] = {
     {"ignore", VFS_NOMAP_IGNORE}, {"error", VFS_NOMAP_ERROR}, {NULL, 0}};
 
+static const struct option_word writebacks[] = {
+    {"close", IO_WRITEBACK_CLOSE}, {"async", IO_WRITEBACK_ASYNC}, {NULL, 0}};
+
 static const char own_cache[] = "moorfs bounds its caches by memory instead";
 static const char kernel_decides[] = "moorfs agrees on this with the kernel itself";
 static const char for_mount[] = "it is for mount(8) and fstab alone";
@@ -177,6 +180,9 @@ static const struct option table[] = {
     ON(IO, "sync", io.sync_writes, "a write returns when the server has it"),
     ON(IO, "sshfs_sync", io.sync_writes, "the same as sync"),
     OFF(IO, "async", io.sync_writes, "the contrary of sync (the default)"),
+    ENUM(IO, "writeback", "WHEN", io.writeback, writebacks,
+         "close: a file's data is on the server when close() returns; async: close() and the "
+         "creation of files do not wait, errors are logged and told by the next fsync()"),
     SIZE(IO, "max_read", max_read, KIB(4), MIB(64), NULL, true,
          "largest read request; unset: what the server allows"),
     SIZE(IO, "max_write", max_write, KIB(4), MIB(64), NULL, true,

@@ -40,8 +40,8 @@ struct remote_handle {
 struct remote_file {
 	struct remote *remote;
 	atomic_uint refs;
-	unsigned access; /* OPEN_READ | OPEN_WRITE */
-	int home_lane;   /* where it was opened; -1 before */
+	unsigned access;      /* OPEN_READ | OPEN_WRITE */
+	atomic_int home_lane; /* where it was opened; -1 before */
 
 	pthread_mutex_t lock; /* protects the fields below */
 	char *path;
@@ -60,6 +60,10 @@ struct remote_file *remote_file_ref(struct remote_file *file);
 
 /* The last one closes the handles behind the caller's back; errors there are logged. */
 void remote_file_unref(struct remote_file *file);
+
+/* The server has opened the file, and told this of it. */
+void remote_file_opened(struct remote_file *file, unsigned open_flags,
+                        const struct remote_attr *attr);
 
 /* The file was renamed by us; later opens use the new path. -ENOMEM or 0. */
 int remote_file_moved(struct remote_file *file, const char *path);

@@ -69,6 +69,9 @@ static void lane_done(void *context, struct op *op)
 {
 	struct lane *lane = context;
 	list_remove(&op->link);
+	op->ran_on = lane->index + 1;
+	if (op->kind == OP_OPEN && !op->err)
+		atomic_store(&op->file->home_lane, lane->index);
 	pthread_mutex_lock(&lane->pool->lock);
 	leave_books(lane, op);
 	if (op != &lane->ping || op->err == 0)

@@ -117,6 +117,11 @@ struct op {
 	const uint32_t *ids;     /* OP_NAMES */
 	size_t id_count;
 	bool ids_are_groups;
+	/* Of a file: runs on the lane where the file was opened, if that one still has it open,
+	 * so that such ops of one file are sent in the order of their submission. No promise: a
+	 * lane may be lost, and ops that were on it go elsewhere (see `attempts` and `ran_on`).
+	 */
+	bool at_home;
 	void (*done)(struct op *op);
 	/*
 	 * OP_LIST: a batch, on the lane's thread; must not block. Nonzero stops the listing,
@@ -136,6 +141,7 @@ struct op {
 	size_t count;
 	char *text;
 	struct remote_statfs statfs;
+	int ran_on; /* index + 1 of the lane that answered last; 0: none did */
 
 	/* ---- the pool's and the protocol's ---- */
 	struct list_node link;
@@ -144,7 +150,7 @@ struct op {
 	bool
 	    stays; /* a lane could not open its file again: only one that has it open will do */
 	bool sent; /* (some of) its request may have reached the server */
-	unsigned attempts;
+	unsigned attempts; /* how often it was submitted again; also a result */
 	uint64_t submitted_ns;
 	_Atomic bool cancelled; /* the submitter lost interest; result is dropped early */
 	struct {                /* scratch of the protocol while it runs the op */

@@ -139,6 +139,7 @@ void attr_changed(struct vfs *vfs, struct node *node)
 	node->changed = nodes_stamp(&vfs->nodes);
 	node->attr_asked_ns = 0;
 	node->own_change = true;
+	node->foreseen = false;
 	outdate_listings(vfs, node);
 }
 
@@ -154,6 +155,11 @@ bool attr_is_dirty(const struct node *node)
 	return node->writers || (node->io_file && io_file_dirty(node->io_file));
 }
 
+bool attr_is_foreseen(const struct node *node)
+{
+	return node->foreseen && io_file_writes(node->io_file) == node->foreseen_writes;
+}
+
 static uint64_t attr_timeout(const struct vfs *vfs, const struct node *node)
 {
 	int64_t fixed_ns = vfs->config.attr_timeout_ns;
@@ -162,7 +168,9 @@ static uint64_t attr_timeout(const struct vfs *vfs, const struct node *node)
 
 uint64_t attr_left(struct vfs *vfs, const struct node *node, uint64_t now_ns)
 {
-	if (attr_is_dirty(node))
+	if (attr_is_dirty(node) && !attr_is_foreseen(node))
+		return 0;
+	if (node->unsettled && node->io_file && io_file_attr_lost(node->io_file, false))
 		return 0;
 	return timeout_left(node->attr_asked_ns, attr_timeout(vfs, node), now_ns);
 }

@@ -45,8 +45,10 @@ static void leave_listing(struct vfs *vfs, struct node *node, struct listing *li
 static int start_listing(struct vfs *vfs, struct node *node, struct listing **result)
 {
 	PATH_TRY at = {0};
-	struct listing *listing;
-	int err;
+	struct listing *listing = NULL;
+	int err = creations_wait(vfs);
+	if (err)
+		return err;
 	do {
 		listing = NULL;
 		err = path_of(vfs, &at, node, NULL);

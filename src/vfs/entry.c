@@ -138,19 +138,24 @@ int entry_ask(struct vfs *vfs, struct node *parent, const char *name, struct ans
 	PATH_TRY at = {0};
 	int err;
 	do {
+		err = 0;
 		nodes_lock(&vfs->nodes);
 		struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
 		struct node *node = dentry ? dentry->node : NULL;
 		if (node)
 			node_hold(node);
 		nodes_unlock(&vfs->nodes);
+		/* It may have still to be created. */
+		if (node && vfs->config.async)
+			err = files_drain(vfs, node);
 		answer_begin(vfs, answer, node);
 		if (node) {
 			nodes_lock(&vfs->nodes);
 			node_drop(&vfs->nodes, node);
 			nodes_unlock(&vfs->nodes);
 		}
-		err = path_of(vfs, &at, parent, name);
+		if (!err)
+			err = path_of(vfs, &at, parent, name);
 		if (!err)
 			err = attr_ask(vfs, at.path, &answer->attr);
 	} while (path_again(vfs, &at, err));

@@ -104,7 +104,11 @@ void files_settle(struct vfs *vfs, struct node *node)
 	NODES_SCOPE(&vfs->nodes);
 	if (!node->unsettled || attr_is_dirty(node))
 		return;
-	node->unsettled = false;
+	/* It is not as it was told to be, or has been written to since. */
+	if (node->io_file && (io_file_attr_lost(node->io_file, true) ||
+	                      (node->foreseen && !attr_is_foreseen(node))))
+		attr_changed(vfs, node);
+	node->unsettled = node->foreseen = false;
 	node->settled = nodes_stamp(&vfs->nodes);
 }
 
@@ -199,10 +203,8 @@ static void catch_up(struct vfs *vfs, struct node *node, struct remote_file *fil
 		    "when the connection is lost");
 }
 
-/* Takes over the reference to `remote_file`, also when memory is out. */
-static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
-                                 struct remote_file *remote_file, unsigned access,
-                                 const struct answer *answer)
+struct vfs_file *file_new(struct vfs *vfs, struct node *node, struct remote_file *remote_file,
+                          unsigned access, const struct answer *answer)
 {
 	struct io_file *data = need_data(vfs, node);
 	struct vfs_file *file = data ? calloc(1, sizeof(*file)) : NULL;
@@ -360,6 +362,8 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 	if (err)
 		return err;
 	attr_learn_login(vfs);
+	if (create_ahead(vfs, parent, name, mode, open_flags_of(flags | O_CREAT), entry, info))
+		return 0;
 	struct answer answer;
 	struct remote_file *remote_file;
 	err = open_path(vfs, parent, name, open_flags_of(flags | O_CREAT), mode, &answer,
@@ -371,6 +375,8 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 	nodes_lock(&vfs->nodes);
 	names_added(vfs, parent, name, strlen(name));
 	answer.stamp = vfs->nodes.stamp;
+	if (flags & O_EXCL)
+		login_learn(vfs, parent, &answer.attr);
 	nodes_unlock(&vfs->nodes);
 	err = entry_enter(vfs, parent, name, strlen(name), &answer, entry);
 	if (err == ENTRY_AGAIN) /* somebody has removed it already */
@@ -429,18 +435,47 @@ void vfs_write(struct vfs *vfs, struct vfs_file *file, uint64_t offset, const vo
 	node_hold(node);
 	node->writers++;
 	node->unsettled = true;
+	attr_changed(vfs, node);
 	nodes_unlock(&vfs->nodes);
 	io_write(file->handle, offset, data, length, flags & O_APPEND, done, context);
 	NODES_SCOPE(&vfs->nodes);
 	node->writers--;
-	attr_changed(vfs, node);
 	node_drop(&vfs->nodes, node);
+}
+
+/* Whether the attributes would have to be asked for after the writes. */
+static bool wants_look(struct vfs *vfs, const struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	return node->unsettled && !attr_is_foreseen(node) &&
+	       !attr_left(vfs, node, clock_now_ns());
+}
+
+/* Takes over what the server told behind the last write. */
+static void take_look(struct vfs *vfs, struct node *node, struct answer *answer)
+{
+	answer->has_mark = io_file_looked(node->io_file, &answer->attr, &answer->mark);
+	if (!answer->has_mark || attr_kind(&answer->attr) != node->kind)
+		return;
+	nodes_lock(&vfs->nodes);
+	bool stored = attr_store(vfs, node, answer);
+	nodes_unlock(&vfs->nodes);
+	if (stored)
+		attr_data_check(vfs, node, answer);
 }
 
 int vfs_flush(struct vfs *vfs, struct vfs_file *file)
 {
+	struct node *node = file->node;
+	const bool look = !vfs->config.async && wants_look(vfs, node);
+	struct answer answer;
+	answer_begin(vfs, &answer, node);
+	if (look)
+		io_look(file->handle);
 	int err = io_flush(file->handle);
-	files_settle(vfs, file->node);
+	files_settle(vfs, node);
+	if (look && !err)
+		take_look(vfs, node, &answer);
 	return err;
 }
 

@@ -2,6 +2,8 @@ noinst_LIBRARIES += libvfs.a
 libvfs_a_SOURCES = \
 	src/vfs/attr.c \
 	src/vfs/dir.c \
+	src/vfs/create.c \
+	src/vfs/defer.c \
 	src/vfs/dircache.c \
 	src/vfs/entry.c \
 	src/vfs/file.c \

@@ -61,7 +61,9 @@ struct node {
 	uint64_t names_forgotten; /* the latest `changed` of a dentry of it that has gone */
 	bool own_change;          /* a new mtime is no surprise: we changed the file */
 	unsigned writers;         /* writes being queued just now */
-	bool unsettled;           /* written to, and not seen drained since */
+	bool unsettled;           /* written to or changed, and not seen drained since */
+	bool foreseen;            /* `attr` holds although the server has yet to be told, */
+	uint64_t foreseen_writes; /* unless there are more writes than these */
 	uint64_t settled;         /* stamp of when it was seen drained */
 	unsigned renames;         /* of this node under way */
 	uint64_t moves;           /* counts its renames, at their end */

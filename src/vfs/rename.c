@@ -68,7 +68,9 @@ static void move_end(struct vfs *vfs, struct move *move)
 static int send_rename(struct vfs *vfs, struct move *move, bool replace)
 {
 	/* Writes on other lanes may still have to open the file by its old path. */
-	int err = move->source ? files_drain(vfs, move->source) : 0;
+	int err = creations_wait(vfs);
+	if (!err && move->source)
+		err = files_drain(vfs, move->source);
 	if (!err && move->target)
 		err = files_drain(vfs, move->target);
 	if (err)

@@ -93,6 +93,7 @@ void vfs_free(struct vfs *vfs)
 	while (!list_empty(&vfs->open_files))
 		vfs_release(vfs, list_entry(vfs->open_files.next, struct vfs_file, of_all));
 	dirs_release_all(vfs);
+	io_wait_created(vfs->io, 1);
 	nodes_release(&vfs->nodes);
 	free_parts(vfs);
 }
@@ -127,6 +128,8 @@ void vfs_report(struct vfs *vfs, struct bytes *out)
 	           " replies out of date\n",
 	           value(&counters->getattrs), value(&counters->getattrs_cached),
 	           value(&counters->stale_replies));
+	bytes_addf(out, "attributes set: %" PRIu64 ", %" PRIu64 " of them behind writes\n",
+	           value(&counters->setattrs), value(&counters->setattrs_deferred));
 	bytes_addf(out,
 	           "directories: %" PRIu64 " opened, %" PRIu64 " from cache, %" PRIu64
 	           " names listed, %zu bytes kept\n",

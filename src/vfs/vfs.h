@@ -59,6 +59,7 @@ struct vfs_config {
 	bool transform_symlinks; /* absolute targets become relative */
 	bool follow_symlinks;    /* the server resolves them: no symlinks are seen */
 	bool disable_hardlink;
+	bool async;                   /* names and contents may reach the server later */
 	bool direct_io, kernel_cache; /* hints for vfs_open_info */
 };
 

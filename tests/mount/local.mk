@@ -21,4 +21,5 @@ EXTRA_DIST += \
 	tests/mount/test_programs.py \
 	tests/mount/test_servers.py \
 	tests/mount/test_space.py \
-	tests/mount/test_symlinks.py
+	tests/mount/test_symlinks.py \
+	tests/mount/test_write_behind.py

@@ -335,6 +335,11 @@ static void test_switches(void **state)
 	assert_true(parsed.config.io.read_ahead);
 	config_release(&parsed.config);
 
+	parse_good(&parsed, "writeback=async");
+	assert_int_equal(parsed.config.io.writeback, IO_WRITEBACK_ASYNC);
+	assert_true(parsed.config.vfs.async);
+	config_release(&parsed.config);
+
 	parse_good(&parsed, "no_reconnect,reconnect,sync,async,ro,rw,no_readahead=no");
 	assert_true(parsed.config.pool.reconnect);
 	assert_false(parsed.config.io.sync_writes);
