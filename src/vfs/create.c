@@ -29,11 +29,12 @@ static void created(void *context, int err)
 	struct node *node = creation->node;
 	free(creation);
 	NODES_SCOPE(&vfs->nodes);
-	if (err) {
-		/* There is no such file: who asks for it is told by the server. */
+	if (err) /* there is no such file: who asks for it is told by the server */
 		attr_changed(vfs, node);
-		list_for_each (link, &node->names) {
-			struct dentry *dentry = list_entry(link, struct dentry, of_node);
+	list_for_each (link, &node->names) {
+		struct dentry *dentry = list_entry(link, struct dentry, of_node);
+		attr_changed(vfs, dentry->parent); /* its time moved only now */
+		if (err) {
 			dentry->seen_ns = 0;
 			dircache_drop(vfs, dentry->parent);
 		}
