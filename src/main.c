@@ -187,8 +187,10 @@ static int run(struct mount *mount, struct failure *failure)
 	return result;
 }
 
-static void tear_down(struct mount *mount)
+/* 0, or the error of what was written and is lost without anybody having been told. */
+static int tear_down(struct mount *mount)
 {
+	int lost = 0;
 	if (mount->fs)
 		fusefs_drain(mount->fs);
 	/* Reports look at what is freed next. */
@@ -196,7 +198,7 @@ static void tear_down(struct mount *mount)
 	if (mount->vfs)
 		vfs_free(mount->vfs);
 	if (mount->io)
-		io_free(mount->io);
+		lost = io_free(mount->io);
 	if (mount->pool)
 		pool_free(mount->pool);
 	fusefs_free(mount->fs);
@@ -209,6 +211,7 @@ static void tear_down(struct mount *mount)
 	if (mount->report >= 0)
 		close(mount->report);
 	config_release(&mount->config);
+	return lost;
 }
 
 /* What needs no server is checked first, and said before anyone is asked for a password. */
@@ -242,7 +245,12 @@ int main(int argc, char **argv)
 		config_print_version();
 	else if (result == 0)
 		result = run(&mount, &failure);
-	tear_down(&mount);
+	int lost = tear_down(&mount);
+	if (result == 0 && lost)
+		result = failure_set(&failure, FAILURE_MOUNT,
+		                     "not all that was written has reached the server, see "
+		                     "the log: %s",
+		                     strerror(-lost));
 	/* Last, for a signal that ends us may be what failed: it needs no words. */
 	if (result < 0)
 		log_error("%s", failure.text);

@@ -40,6 +40,7 @@ void config_set_defaults(struct config *config)
 	            .attr_max_ns = 60 * NS_PER_SEC,
 	            .dir_cache = true,
 	            .dir_cache_bytes = UINT64_C(64) << 20,
+	            .prefetch = true,
 	            .idmap = VFS_IDMAP_NONE,
 	            .nomap = VFS_NOMAP_ERROR,
 	            .local_uid = getuid(),

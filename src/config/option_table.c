@@ -87,6 +87,9 @@ static const struct option_word idmaps[] = {
 static const struct option_word nomaps[] = {
     {"ignore", VFS_NOMAP_IGNORE}, {"error", VFS_NOMAP_ERROR}, {NULL, 0}};
 
+static const struct option_word writebacks[] = {
+    {"close", IO_WRITEBACK_CLOSE}, {"async", IO_WRITEBACK_ASYNC}, {NULL, 0}};
+
 static const char own_cache[] = "moorfs bounds its caches by memory instead";
 static const char kernel_decides[] = "moorfs agrees on this with the kernel itself";
 static const char for_mount[] = "it is for mount(8) and fstab alone";
@@ -141,6 +144,8 @@ static const struct option table[] = {
     ON(CACHE, "dir_cache", vfs.dir_cache, "keep directory listings (the default)"),
     SIZE(CACHE, "dir_cache_size", vfs.dir_cache_bytes, MIB(1), TIB(1), NULL, false,
          "memory for kept listings"),
+    ON(CACHE, "prefetch", vfs.prefetch,
+       "fetch small files and list directories ahead of programs (the default)"),
     CUSTOM(CACHE, "dcache_timeout", "SECONDS", option_set_dcache_timeout,
            "as attr_timeout, entry_timeout and dcache_dir_timeout in one"),
     CUSTOM(CACHE, "dcache_stat_timeout", "SECONDS", option_set_dcache_stat,
@@ -175,6 +180,9 @@ static const struct option table[] = {
     ON(IO, "sync", io.sync_writes, "a write returns when the server has it"),
     ON(IO, "sshfs_sync", io.sync_writes, "the same as sync"),
     OFF(IO, "async", io.sync_writes, "the contrary of sync (the default)"),
+    ENUM(IO, "writeback", "WHEN", io.writeback, writebacks,
+         "close: a file's data is on the server when close() returns; async: close() and the "
+         "creation of files do not wait, errors are logged and told by the next fsync()"),
     SIZE(IO, "max_read", max_read, KIB(4), MIB(64), NULL, true,
          "largest read request; unset: what the server allows"),
     SIZE(IO, "max_write", max_write, KIB(4), MIB(64), NULL, true,

@@ -5,6 +5,9 @@
 #include "config/config.h"
 #include "config/options.h"
 
+/* Files fetched ahead take an eighth of cache_size, and no more than this. */
+enum { PREFETCH_MEMORY = 16 * 1024 * 1024 };
+
 static const struct {
 	const char *a, *b, *why;
 } conflicts[] = {
@@ -59,6 +62,15 @@ static int check_sizes(struct config *config, struct failure *failure)
 	return 0;
 }
 
+static int check_writeback(const struct config *config, struct failure *failure)
+{
+	if (config->io.sync_writes && config->io.writeback == IO_WRITEBACK_ASYNC)
+		return failure_set(failure, FAILURE_USAGE,
+		                   "options 'sync' and 'writeback=async': they exclude each "
+		                   "other: give one");
+	return 0;
+}
+
 static int check_transport(struct config *config, struct failure *failure)
 {
 	if (config->target.ssh_command && config->target.mode == SSH_MODE_SSH2)
@@ -75,8 +87,13 @@ int options_check(struct config *config, const struct options_given *given,
                   struct failure *failure)
 {
 	if (check_conflicts(given, failure) < 0 || check_idmap(config, failure) < 0 ||
-	    check_sizes(config, failure) < 0 || check_transport(config, failure) < 0)
+	    check_sizes(config, failure) < 0 || check_transport(config, failure) < 0 ||
+	    check_writeback(config, failure) < 0)
 		return -1;
+	if (!config->io.read_ahead && !options_was_given(given, "prefetch"))
+		config->vfs.prefetch = false;
+	config->vfs.prefetch_bytes = MIN(config->io.cache_size / 8, (uint64_t)PREFETCH_MEMORY);
+	config->vfs.async = config->io.writeback == IO_WRITEBACK_ASYNC;
 	if (config->allow_other)
 		config->default_permissions = true;
 	return 0;

@@ -66,9 +66,24 @@ struct extent *cache_find(struct io_file *file, uint64_t offset, uint64_t *gap_e
 	return NULL;
 }
 
-static struct extent *extent_new(struct io_file *file, uint64_t offset, uint32_t length)
+static struct extent *extent_alloc(struct io_file *file, uint64_t offset, uint32_t length)
 {
 	struct extent *extent = calloc(1, sizeof(*extent));
+	if (!extent)
+		return NULL;
+	extent->file = file;
+	extent->offset = offset;
+	extent->length = length;
+	list_init(&extent->in_block);
+	list_init(&extent->in_file);
+	list_init(&extent->lru);
+	list_init(&extent->waiters);
+	return extent;
+}
+
+static struct extent *extent_new(struct io_file *file, uint64_t offset, uint32_t length)
+{
+	struct extent *extent = extent_alloc(file, offset, length);
 	if (!extent)
 		return NULL;
 	extent->data = buffers_get(&file->io->buffers, length);
@@ -76,16 +91,9 @@ static struct extent *extent_new(struct io_file *file, uint64_t offset, uint32_t
 		free(extent);
 		return NULL;
 	}
-	extent->file = file;
-	extent->offset = offset;
-	extent->length = length;
 	extent->capacity = (uint32_t)buffers_capacity(length);
 	extent->pending = true;
 	atomic_init(&extent->refs, 2);
-	list_init(&extent->in_block);
-	list_init(&extent->in_file);
-	list_init(&extent->lru);
-	list_init(&extent->waiters);
 	return extent;
 }
 
@@ -117,6 +125,25 @@ struct extent *cache_add(struct io_file *file, uint64_t offset, uint32_t length,
 	if (block)
 		release_block_if_empty(file, block);
 	return NULL;
+}
+
+bool cache_put(struct io_file *file, uint64_t offset, char *data, uint32_t length,
+               uint32_t capacity)
+{
+	struct block *block = need_block(file, offset / BLOCK_SIZE);
+	struct extent *extent = block ? extent_alloc(file, offset, length) : NULL;
+	if (!extent) {
+		if (block)
+			release_block_if_empty(file, block);
+		return false;
+	}
+	extent->data = data;
+	extent->capacity = capacity;
+	atomic_init(&extent->refs, 1);
+	insert_sorted(block, extent);
+	list_push_back(&file->extents, &extent->in_file);
+	cache_ready(extent);
+	return true;
 }
 
 void cache_unlink(struct extent *extent)

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "io/internal.h"
 
-static void init_condition(pthread_cond_t *condition)
+void init_condition(pthread_cond_t *condition)
 {
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
@@ -118,8 +118,17 @@ void handle_log_loss(struct io_handle *handle, int err)
 	CLEANUP_FREE char *path = remote_file_path(handle->remote);
 	if (path)
 		log_quote(name, sizeof(name), path, strlen(path));
-	log_warn("data written to '%s' is lost after its program was gone: %s", name,
-	         strerror(-err));
+	if (handle->broken)
+		log_warn("'%s' could not be created, and what was written to it is lost: %s",
+		         name, strerror(-err));
+	else
+		log_warn("a write to '%s' or a change of its attributes is lost, as it failed "
+		         "after its program was gone: %s",
+		         name, strerror(-err));
+	struct io *io = handle->file->io;
+	LOCK_SCOPE(&io->lock);
+	if (io->config.writeback == IO_WRITEBACK_ASYNC && !io->lost)
+		io->lost = err;
 }
 
 void io_handle_free(struct io_handle *handle)
@@ -144,7 +153,7 @@ struct remote_file *io_handle_remote(struct io_handle *handle)
 
 /* ---- version and size ---- */
 
-static bool same_version(const struct io_version *a, const struct io_version *b)
+bool same_version(const struct io_version *a, const struct io_version *b)
 {
 	return a->size == b->size && a->mtime.tv_sec == b->mtime.tv_sec &&
 	       a->mtime.tv_nsec == b->mtime.tv_nsec;

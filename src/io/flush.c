@@ -60,16 +60,32 @@ int io_file_drain(struct io_file *file)
 	return drain(file);
 }
 
-int io_flush(struct io_handle *handle)
+static int flush_and_wait(struct io_handle *handle)
 {
 	LOCK_SCOPE(&handle->file->lock);
 	int err = drain(handle->file);
 	return err ? err : handle_take_error(handle);
 }
 
+int io_flush(struct io_handle *handle)
+{
+	struct io_file *file = handle->file;
+	if (file->io->config.writeback != IO_WRITEBACK_ASYNC ||
+	    atomic_load(&file->io->chunks_queued) > CHUNKS_ASYNC)
+		return flush_and_wait(handle);
+	pthread_mutex_lock(&file->lock);
+	writes_seal(file);
+	int err = handle_take_error(handle);
+	pthread_mutex_unlock(&file->lock);
+	send_queued(file);
+	return err;
+}
+
 int io_fsync(struct io_handle *handle)
 {
-	int err = io_flush(handle);
+	int err = flush_and_wait(handle);
+	if (!err)
+		err = io_take_lost(handle->file->io);
 	if (err || !handle->file->io->remote->caps.fsync)
 		return err;
 	err = remote_fsync(handle->remote);

@@ -31,6 +31,8 @@ enum {
 	MAX_CHUNK = BUFFER_MAX,
 	CHUNKS_IN_FLIGHT = 256,             /* of one file */
 	BYTES_IN_FLIGHT = 64 * 1024 * 1024, /* of one file, written */
+	CHUNKS_ASYNC = 1024, /* with more of them under way even an asynchronous flush waits */
+	SMALL_BYTES = 256 * 1024, /* of one file, sent by one lane in order */
 };
 
 struct io_counters {
@@ -38,7 +40,9 @@ struct io_counters {
 	atomic_uint_least64_t
 	    found[WINDOW_MISSING + 1]; /* parts of reads, by enum window_found */
 	atomic_uint_least64_t ahead_bytes, ahead_used, ahead_wasted, evictions;
+	atomic_uint_least64_t wholes, whole_bytes, whole_used, whole_wasted;
 	atomic_uint_least64_t write_bytes, chunks, throttled, write_errors;
+	atomic_uint_least64_t creates, changes, changes_merged, changes_repeated, looks;
 };
 
 struct io {
@@ -55,6 +59,10 @@ struct io {
 	struct list_node throttled; /* write_wait: acknowledged when `dirty` allows */
 	uint64_t dirty;             /* bytes of queued writes */
 	unsigned files;
+	unsigned creating;      /* files still to be created */
+	pthread_cond_t created; /* there is one less */
+	int lost;               /* IO_WRITEBACK_ASYNC: an error that nobody was told; 0: none */
+	atomic_uint chunks_queued; /* and in flight, of all files */
 };
 
 /* ---- files and handles (file.c) ---- */
@@ -73,6 +81,7 @@ struct io_file {
 	bool own_writes;      /* the server's version differs from it by our doing */
 	uint64_t server_size; /* as far as answered operations tell */
 	uint64_t size;        /* with the queued writes */
+	uint64_t writes;      /* queued, ever */
 	uint64_t changes;     /* made by us: counts what was queued and what was answered */
 	bool handles_to_mark; /* some handle's remote file does not know yet that we write */
 
@@ -87,7 +96,14 @@ struct io_file {
 	unsigned chunks_in_flight;
 	uint64_t bytes_in_flight;
 	uint64_t next_seq; /* of the next chunk */
-	bool sending;      /* a thread is in send_queued() and looks again */
+	struct {
+		bool valid;
+		struct remote_attr attr;
+		uint64_t mark; /* of the file when it was so */
+	} look;                /* what the last CHUNK_LOOK found */
+	unsigned creating;     /* CHUNK_CREATE queued or in flight */
+	bool attr_lost;        /* a CHUNK_ATTR has failed, and vfs has not been told yet */
+	bool sending;          /* a thread is in send_queued() and looks again */
 };
 
 struct io_handle {
@@ -97,9 +113,12 @@ struct io_handle {
 	struct list_node link; /* file->handles; the file's lock protects the next ones too */
 	bool wrote;
 	bool closed;
-	int error; /* of a write, not yet reported here */
+	int error;  /* of a write, not yet reported here */
+	int broken; /* the file could not be created: nothing can be done by this handle */
 };
 
+/* One whose waits are timed by clock_now_ns(). */
+void init_condition(pthread_cond_t *condition);
 void file_ref(struct io_file *file);
 void file_unref(struct io_file *file);
 struct io_handle *handle_ref(struct io_handle *handle);
@@ -136,6 +155,11 @@ struct extent *cache_find(struct io_file *file, uint64_t offset, uint64_t *gap_e
 /* A new pending extent in the cache, a reference for the caller besides. `must`: is made even
  * beyond the budget. NULL: out of memory, or of budget. */
 struct extent *cache_add(struct io_file *file, uint64_t offset, uint32_t length, bool must);
+
+/* An extent that has been received into this buffer, which it takes over, accounted for. False
+ * when memory is out: the buffer is still the caller's. */
+bool cache_put(struct io_file *file, uint64_t offset, char *data, uint32_t length,
+               uint32_t capacity);
 
 /* Takes the extent out of the cache; no effect when it is out. */
 void cache_remove(struct extent *extent);
@@ -190,6 +214,9 @@ struct extent *fetch_start(struct io_handle *handle, uint64_t offset, uint32_t l
                            bool speculative, struct batch *batch);
 void fetch_submit(struct fetch *fetch);
 
+/* What tells the versions apart is the same. */
+bool same_version(const struct io_version *a, const struct io_version *b);
+
 /* ---- reads (read.c, plan.c) ---- */
 
 /* A place in a read's reply. */
@@ -236,13 +263,30 @@ void reads_unblock(struct io_file *file, struct batch *batch);
  */
 uint64_t fetch_ahead(struct io_handle *handle, uint64_t from, uint64_t to, struct batch *batch);
 
-/* ---- writes (write.c, send.c) ---- */
+/* ---- writes (write.c, setattr.c, send.c) ---- */
 
-/* A run of bytes to write, one request to the server. */
+enum chunk_kind {
+	CHUNK_CREATE, /* makes the file; all chunks after it wait */
+	CHUNK_ATTR,   /* mode, owner, times to set, behind all chunks before it; those after it
+	               * wait, save for one that may follow */
+	CHUNK_DATA,   /* a run of bytes to write */
+	CHUNK_LOOK,   /* asks for the attributes, behind all chunks before it */
+};
+
+/* What is to be done to the file, one request to the server. */
 struct chunk {
 	struct list_node link; /* file->queued or file->in_flight */
 	struct io_handle *handle;
 	struct op op;
+	enum chunk_kind kind;
+	struct remote_attr attr; /* CHUNK_CREATE, CHUNK_ATTR */
+	unsigned open_flags;     /* CHUNK_CREATE */
+	int refused;             /* CHUNK_CREATE: the error that the file is looked at for */
+	io_created_fn *created;  /* CHUNK_CREATE */
+	void *created_context;
+	bool at_home; /* sent by the lane where the file was opened */
+	bool behind;  /* was sent before those ahead of it were answered */
+	bool again;   /* it may have overtaken one of them: to be repeated */
 	uint64_t seq;
 	uint64_t offset;
 	uint32_t length, capacity;
@@ -268,6 +312,17 @@ bool writes_touch(struct io_file *file, uint64_t start, uint64_t end);
 bool writes_settled(const struct io_file *file);
 /* The last chunk takes no more data and may be sent. File's lock. */
 void writes_seal(struct io_file *file);
+/* A new chunk without data, at the end of the queue; NULL when memory is out. File's lock. */
+struct chunk *chunk_plain(struct io_handle *handle, enum chunk_kind kind);
+/* Whether something like this chunk could follow at once all that is under way. File's lock. */
+bool chunk_may_follow(struct io_file *file, const struct chunk *chunk);
+/*
+ * The chunk has been answered, and is out of file->in_flight: finds out which chunks that were
+ * sent behind others may have overtaken them. File's lock.
+ */
+void chunk_check_order(struct io_file *file, struct chunk *chunk);
+/* Puts an answered chunk back into the queue, where it was. File's lock. */
+void chunk_requeue(struct io_file *file, struct chunk *chunk);
 /* Submits chunks as far as their order and the bounds allow. No lock held. */
 void send_queued(struct io_file *file);
 /* No lock held. */
@@ -276,8 +331,23 @@ void write_answer(struct write_wait *wait);
 void chunk_free(struct chunk *chunk);
 /* The handle's unreported error, which is reported by that. File's lock. */
 int handle_take_error(struct io_handle *handle);
-/* Logs that a write of the handle failed and nobody is left to be told. */
+/* Logs that a chunk of the handle failed and nobody is left to be told; with
+ * IO_WRITEBACK_ASYNC the next who asks is. */
 void handle_log_loss(struct io_handle *handle, int err);
+
+/* ---- creation (create.c) ---- */
+
+/*
+ * The creation was answered, perhaps by the loss of its lane. True when there is one more
+ * question to ask first: then the op is that. File's lock.
+ */
+bool create_ask(struct chunk *chunk);
+/* What the last answer means; takes note of it. File's lock. */
+int create_outcome(struct io_file *file, struct chunk *chunk);
+/* Tells who wants to know. No lock held. */
+void create_settled(struct io *io, struct chunk *chunk, int err);
+/* The error that nobody was told, which is reported by that. */
+int io_take_lost(struct io *io);
 
 /* An op's error as a local program may see it: the vague ones become -EIO. */
 int io_plain_error(int err);

@@ -4,6 +4,7 @@ libio_a_SOURCES = \
 	src/io/budget.c \
 	src/io/buffers.c src/io/buffers.h \
 	src/io/cache.c \
+	src/io/create.c \
 	src/io/fetch.c \
 	src/io/file.c \
 	src/io/flush.c \
@@ -12,5 +13,7 @@ libio_a_SOURCES = \
 	src/io/plan.c \
 	src/io/read.c \
 	src/io/send.c \
+	src/io/setattr.c \
 	src/io/window.c src/io/window.h \
+	src/io/whole.c \
 	src/io/write.c

@@ -18,6 +18,8 @@ static struct chunk *chunk_new(struct io_handle *handle, uint64_t offset, const 
 		return NULL;
 	}
 	chunk->capacity = (uint32_t)buffers_capacity(length);
+	chunk->kind = CHUNK_DATA;
+	atomic_fetch_add(&io->chunks_queued, 1);
 	budget_take(io, handle->file, chunk->capacity, true);
 	memcpy(chunk->data, data, length);
 	chunk->handle = handle_ref(handle);
@@ -31,8 +33,11 @@ void chunk_free(struct chunk *chunk)
 {
 	struct io_handle *handle = chunk->handle;
 	struct io *io = handle->file->io;
-	buffers_put(&io->buffers, chunk->data, chunk->capacity);
-	budget_give(io, chunk->capacity);
+	if (chunk->data) {
+		buffers_put(&io->buffers, chunk->data, chunk->capacity);
+		budget_give(io, chunk->capacity);
+	}
+	atomic_fetch_sub(&io->chunks_queued, 1);
 	free(chunk->directory);
 	free(chunk);
 	handle_unref(handle);
@@ -64,8 +69,8 @@ static struct chunk *mergeable(struct io_handle *handle, uint64_t offset)
 	if (list_empty(&file->queued))
 		return NULL;
 	struct chunk *chunk = list_entry(file->queued.prev, struct chunk, link);
-	if (chunk->sealed || chunk->handle != handle || offset < chunk->offset ||
-	    offset > chunk->offset + chunk->length ||
+	if (chunk->kind != CHUNK_DATA || chunk->sealed || chunk->handle != handle ||
+	    offset < chunk->offset || offset > chunk->offset + chunk->length ||
 	    offset >= chunk->offset + file->io->max_write)
 		return NULL;
 	return chunk;
@@ -150,6 +155,7 @@ static void note_change(struct io_handle *handle, uint64_t offset, uint64_t end)
 	file->size = MAX(file->size, end);
 	file->own_writes = true;
 	file->changes++;
+	file->writes++;
 	if (file->handles_to_mark) {
 		/* what any of them saw at its open() is no proof of the file's identity now */
 		list_for_each (link, &file->handles)

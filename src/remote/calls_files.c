@@ -106,10 +106,7 @@ int remote_open(struct remote_file *file, unsigned open_flags, struct remote_att
 	if (err)
 		return explain_open(file->remote, path, open_flags, err);
 	*attr = opened;
-	LOCK_SCOPE(&file->lock);
-	file->version = opened;
-	if (open_flags & (OPEN_CREATE | OPEN_TRUNC))
-		file->own_writes = true;
+	remote_file_opened(file, open_flags, attr);
 	return 0;
 }
 

@@ -8,7 +8,7 @@ enum { MAX_ATTEMPTS = 5 };
 
 bool choose_is_bulk(const struct op *op)
 {
-	return op->kind == OP_READ || op->kind == OP_WRITE;
+	return op->kind == OP_READ || op->kind == OP_WRITE || op->kind == OP_FETCH;
 }
 
 static uint64_t lane_cost(const struct lane_view *lane, bool first, bool alone,

@@ -20,7 +20,7 @@ struct remote_file *remote_file_new(struct remote *remote, const char *path, uns
 	}
 	file->remote = remote;
 	file->access = access;
-	file->home_lane = -1;
+	atomic_init(&file->home_lane, -1);
 	atomic_init(&file->refs, 1);
 	pthread_mutex_init(&file->lock, NULL);
 	return file;
@@ -79,6 +79,14 @@ static bool handle_is_open(struct remote_file *file, int lane)
 	return handle && atomic_load(&handle->open);
 }
 
+bool remote_file_has_handle(struct remote_file *file)
+{
+	for (int i = 0; i < REMOTE_MAX_LANES; i++)
+		if (handle_is_open(file, i))
+			return true;
+	return false;
+}
+
 void remote_file_unref(struct remote_file *file)
 {
 	if (atomic_fetch_sub(&file->refs, 1) != 1)
@@ -113,6 +121,15 @@ void remote_file_unref(struct remote_file *file)
 		remote_submit(file->remote, op++);
 	}
 	closing_release(closing);
+}
+
+void remote_file_opened(struct remote_file *file, unsigned open_flags,
+                        const struct remote_attr *attr)
+{
+	LOCK_SCOPE(&file->lock);
+	file->version = *attr;
+	if (open_flags & (OPEN_CREATE | OPEN_TRUNC))
+		file->own_writes = true;
 }
 
 int remote_file_moved(struct remote_file *file, const char *path)

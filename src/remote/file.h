@@ -3,6 +3,9 @@
  * every lane: the first made by OP_OPEN, others made by the protocol when an op of the file
  * reaches another lane, or the same lane after a reconnect. Such later opens never create or
  * truncate, and find the same file or fail with -ESTALE.
+ *
+ * A file whose contents are known already needs no OP_OPEN at all: with nothing in `version` it
+ * is opened by the first op that reaches a lane, and is the file that is found then.
  */
 #ifndef MOORFS_REMOTE_FILE_H
 #define MOORFS_REMOTE_FILE_H
@@ -37,8 +40,8 @@ struct remote_handle {
 struct remote_file {
 	struct remote *remote;
 	atomic_uint refs;
-	unsigned access; /* OPEN_READ | OPEN_WRITE */
-	int home_lane;   /* where it was opened; -1 before */
+	unsigned access;      /* OPEN_READ | OPEN_WRITE */
+	atomic_int home_lane; /* where it was opened; -1 before */
 
 	pthread_mutex_t lock; /* protects the fields below */
 	char *path;
@@ -46,7 +49,8 @@ struct remote_file {
 	bool one_lane;   /* the protocol's: it cannot be opened again; ops stay likewise */
 	bool own_writes; /* we changed it since: size and mtime prove nothing */
 	unsigned moving; /* renames and removals of ours under way: the path proves nothing */
-	struct remote_attr version; /* size and mtime as opened or last revalidated */
+	struct remote_attr version; /* size and mtime as opened or last revalidated; nothing
+	                             * valid: the first handle fills it */
 	_Atomic(struct remote_handle *) handles[REMOTE_MAX_LANES];
 };
 
@@ -56,6 +60,10 @@ struct remote_file *remote_file_ref(struct remote_file *file);
 
 /* The last one closes the handles behind the caller's back; errors there are logged. */
 void remote_file_unref(struct remote_file *file);
+
+/* The server has opened the file, and told this of it. */
+void remote_file_opened(struct remote_file *file, unsigned open_flags,
+                        const struct remote_attr *attr);
 
 /* The file was renamed by us; later opens use the new path. -ENOMEM or 0. */
 int remote_file_moved(struct remote_file *file, const char *path);
@@ -71,6 +79,9 @@ void remote_file_set_unlinked(struct remote_file *file);
 
 /* Marks that our own writes or truncation have begun. */
 void remote_file_set_written(struct remote_file *file);
+
+/* True when some lane has a handle of it. Any thread; may have changed on return. */
+bool remote_file_has_handle(struct remote_file *file);
 
 /* A copy of the present path, malloc'ed; NULL when memory is out. */
 char *remote_file_path(struct remote_file *file);

@@ -26,7 +26,7 @@ static void measure(struct lane *lane, const struct op *op, uint64_t now)
 	if (choose_is_bulk(op)) {
 		if (op->err == 0)
 			estimate_add_bytes(estimate, now,
-			                   op->kind == OP_READ ? op->count : op->length);
+			                   op->kind == OP_WRITE ? op->length : op->count);
 	} else if (op->sent && lane->bulk_bytes == 0) {
 		estimate_add_rtt(estimate, now, now - op->submitted_ns);
 	}
@@ -69,6 +69,9 @@ static void lane_done(void *context, struct op *op)
 {
 	struct lane *lane = context;
 	list_remove(&op->link);
+	op->ran_on = lane->index + 1;
+	if (op->kind == OP_OPEN && !op->err)
+		atomic_store(&op->file->home_lane, lane->index);
 	pthread_mutex_lock(&lane->pool->lock);
 	leave_books(lane, op);
 	if (op != &lane->ping || op->err == 0)

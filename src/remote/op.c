@@ -29,6 +29,7 @@ static const struct {
     [OP_FSETATTR] = {"fsetattr", true},
     [OP_FSYNC] = {"fsync", true},
     [OP_COPY] = {"copy", true},
+    [OP_FETCH] = {"fetch", true},
     [OP_PING] = {"ping", false},
 };
 

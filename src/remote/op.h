@@ -33,9 +33,9 @@ enum op_kind {
 	OP_UNLINK,   /* path */
 	OP_RENAME, /* path -> path2, replacing atomically; -EOPNOTSUPP when the server cannot */
 	OP_RENAME_NEW, /* path -> path2, fails when path2 exists (plain SFTP v3 rename) */
-	OP_LIST,       /* path -> entries(), in batches */
-	OP_STATFS,     /* path -> statfs; -EOPNOTSUPP when the server cannot */
-	OP_REALPATH,   /* path -> text, attr is not filled */
+	OP_LIST,     /* path -> entries(), in batches; attr: its own, if the server lists it */
+	OP_STATFS,   /* path -> statfs; -EOPNOTSUPP when the server cannot */
+	OP_REALPATH, /* path -> text, attr is not filled */
 	OP_NAMES, /* ids -> text; users or groups by id; -EOPNOTSUPP when the server cannot */
 	OP_OPEN,  /* file, open_flags, attr.mode when creating -> attr of the opened file */
 	OP_CLOSE, /* file: this lane's handle; sent by remote_file_unref() only */
@@ -45,7 +45,13 @@ enum op_kind {
 	OP_FSETATTR, /* file, attr */
 	OP_FSYNC,    /* file; -EOPNOTSUPP when the server cannot */
 	OP_COPY,     /* file, offset -> file2, offset2, length; inside the server */
-	OP_PING,     /* answers when the server is alive */
+	/*
+	 * path, data, length -> attr, count: a regular file whole, opened, read and closed
+	 * again. The attributes are no younger than the contents. -EFBIG when it is longer than
+	 * `length`, -ESTALE when it changed meanwhile, -EINVAL when it is no regular file.
+	 */
+	OP_FETCH,
+	OP_PING, /* answers when the server is alive */
 	OP_KINDS
 };
 
@@ -106,11 +112,16 @@ struct op {
 	unsigned open_flags;
 	uint64_t offset, offset2;
 	size_t length;
-	void *data;              /* OP_READ's destination, OP_WRITE's source */
+	void *data;              /* OP_READ's and OP_FETCH's destination, OP_WRITE's source */
 	struct remote_attr attr; /* also a result */
 	const uint32_t *ids;     /* OP_NAMES */
 	size_t id_count;
 	bool ids_are_groups;
+	/* Of a file: runs on the lane where the file was opened, if that one still has it open,
+	 * so that such ops of one file are sent in the order of their submission. No promise: a
+	 * lane may be lost, and ops that were on it go elsewhere (see `attempts` and `ran_on`).
+	 */
+	bool at_home;
 	void (*done)(struct op *op);
 	/*
 	 * OP_LIST: a batch, on the lane's thread; must not block. Nonzero stops the listing,
@@ -130,6 +141,7 @@ struct op {
 	size_t count;
 	char *text;
 	struct remote_statfs statfs;
+	int ran_on; /* index + 1 of the lane that answered last; 0: none did */
 
 	/* ---- the pool's and the protocol's ---- */
 	struct list_node link;
@@ -138,7 +150,7 @@ struct op {
 	bool
 	    stays; /* a lane could not open its file again: only one that has it open will do */
 	bool sent; /* (some of) its request may have reached the server */
-	unsigned attempts;
+	unsigned attempts; /* how often it was submitted again; also a result */
 	uint64_t submitted_ns;
 	_Atomic bool cancelled; /* the submitter lost interest; result is dropped early */
 	struct {                /* scratch of the protocol while it runs the op */

@@ -97,6 +97,18 @@ static struct lane *dispatch_pinned(struct pool *pool, struct op *op, int *err)
 	return lane;
 }
 
+/* The lane that the op would rather not leave, or NULL. */
+static struct lane *home_of(struct pool *pool, const struct op *op)
+{
+	int home = op->at_home ? atomic_load(&op->file->home_lane) : -1;
+	if (home < 0)
+		return NULL;
+	struct lane *lane = &pool->lanes[home];
+	if (lane->state != LANE_UP || lane->retire || !has_handles(lane, op))
+		return NULL;
+	return !choose_is_bulk(op) || lane->bulk_bytes < CHOOSE_OPEN_COST ? lane : NULL;
+}
+
 struct lane *pool_dispatch(struct pool *pool, struct op *op, int *err)
 {
 	*err = 0;
@@ -106,6 +118,11 @@ struct lane *pool_dispatch(struct pool *pool, struct op *op, int *err)
 	}
 	if (op->pinned_lane)
 		return dispatch_pinned(pool, op, err);
+	struct lane *home = home_of(pool, op);
+	if (home) {
+		queue_on_lane(home, op);
+		return home;
+	}
 
 	struct lane_view views[REMOTE_MAX_LANES];
 	unsigned bulk_lanes = bulk_lanes_of(pool), ups = 0;
@@ -217,7 +234,7 @@ void pool_finish(struct pool *pool, struct op *op, int err)
 		atomic_fetch_add_explicit(&counter->errors, 1, memory_order_relaxed);
 	else if (choose_is_bulk(op))
 		atomic_fetch_add_explicit(&counter->bytes,
-		                          op->kind == OP_READ ? op->count : op->length,
+		                          op->kind == OP_WRITE ? op->length : op->count,
 		                          memory_order_relaxed);
 	op->done(op);
 }

@@ -29,6 +29,7 @@ struct remote_caps {
 	bool copy;         /* OP_COPY */
 	bool names;        /* OP_NAMES */
 	bool random_write; /* OP_WRITE at any offset */
+	bool ordered;      /* what is sent by one lane about one file is done in that order */
 };
 
 /* Calls from the session up to its lane. */

@@ -43,6 +43,7 @@ int client_init(struct sftp *sftp)
 	outq_init(&sftp->out);
 	list_init(&sftp->openings);
 	list_init(&sftp->listings);
+	list_init(&sftp->fetchings);
 	list_init(&sftp->running);
 	list_init(&sftp->ended);
 	sftp->in.buffer = malloc(BUFFER_SIZE);

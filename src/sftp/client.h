@@ -17,7 +17,8 @@
  *
  * Use of op->proto: link: in `running`, `ended` or a handle's `waiting`; outstanding: requests
  * in flight; progress: end of the data known so far (READ); err: first error; pointer: the
- * struct opening or struct listing at work; step: what a REALPATH asks at present.
+ * struct opening, struct listing or struct fetching at work; step: what a REALPATH asks at
+ * present.
  */
 #ifndef MOORFS_SFTP_CLIENT_H
 #define MOORFS_SFTP_CLIENT_H
@@ -72,7 +73,7 @@ struct sftp_request {
 	bool sent;     /* its first bytes were given to the transport */
 	struct op *op; /* NULL: nobody waits for the outcome */
 	sftp_reply_fn *on_reply;
-	void *context;   /* struct opening or struct listing */
+	void *context;   /* struct opening, struct listing or struct fetching */
 	char *data;      /* READ and WRITE: memory of op->data */
 	uint64_t offset; /* READ and WRITE: in the file */
 	uint32_t length; /* READ and WRITE: asked */
@@ -131,10 +132,11 @@ struct sftp {
 	size_t used_slots;
 	size_t bulk_reads; /* large READs in flight */
 
-	struct list_node openings; /* struct opening, files.c */
-	struct list_node listings; /* struct listing, list.c */
-	struct list_node running;  /* ops with requests in flight */
-	struct list_node ended;    /* ops to be handed back at the next progress() */
+	struct list_node openings;  /* struct opening, files.c */
+	struct list_node listings;  /* struct listing, list.c */
+	struct list_node fetchings; /* struct fetching, fetch.c */
+	struct list_node running;   /* ops with requests in flight */
+	struct list_node ended;     /* ops to be handed back at the next progress() */
 };
 
 /* ---- client.c ---- */
@@ -294,6 +296,14 @@ int start_fstat(struct sftp *sftp, struct op *op);
 int start_fsetattr(struct sftp *sftp, struct op *op);
 int start_fsync(struct sftp *sftp, struct op *op);
 int start_copy(struct sftp *sftp, struct op *op);
+
+/* ---- fetch.c ---- */
+
+int start_fetch(struct sftp *sftp, struct op *op);
+/* The connection is gone. */
+void fetchings_lost(struct sftp *sftp);
+/* The OP_FETCH ends early; a handle that is open or comes later is closed. */
+void fetching_cancelled(struct sftp *sftp, struct op *op);
 
 /* ---- list.c ---- */
 

@@ -267,8 +267,13 @@ static bool is_same_file(struct opening *opening)
 	const struct remote_attr *found = &opening->attr;
 	LOCK_SCOPE(&file->lock);
 	const struct remote_attr *known = &file->version;
-	if (file->own_writes || !(known->valid & (ATTR_SIZE | ATTR_TIMES)))
+	if (file->own_writes)
 		return true;
+	if (!(known->valid & (ATTR_SIZE | ATTR_TIMES))) {
+		/* Its first handle decides which file it is. */
+		file->version = *found;
+		return true;
+	}
 	unsigned both = known->valid & found->valid;
 	if ((known->valid & (ATTR_SIZE | ATTR_TIMES)) != (both & (ATTR_SIZE | ATTR_TIMES)))
 		return false;

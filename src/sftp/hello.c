@@ -304,6 +304,9 @@ static void fill_caps(struct sftp *sftp)
 	caps->copy = sftp->extensions & EXT_COPY_DATA;
 	caps->names = sftp->extensions & EXT_USERS_GROUPS;
 	caps->random_write = true;
+	/* Servers with these extensions serve one request after the other, save the one that is
+	 * known for its workers. */
+	caps->ordered = !sftp->known.pkg_sftp && caps->posix_rename && caps->fsync;
 }
 
 int sftp_hello(struct sftp *sftp, uint64_t deadline_ns, const _Atomic bool *cancel,

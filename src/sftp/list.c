@@ -113,8 +113,11 @@ static int deliver(struct sftp *sftp, struct listing *listing, struct wire_in bo
 			tell_bad_name(sftp, name.name);
 			continue;
 		}
-		if (is_dot_name(name.name))
+		if (is_dot_name(name.name)) {
+			if (name.name.length == 1)
+				listing->op->attr = name.attr;
 			continue;
+		}
 		wire_longname(name.longname, &name.attr);
 		batch[filled++] =
 		    (struct remote_entry){name.name.data, name.name.length, name.attr};

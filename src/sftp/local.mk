@@ -2,6 +2,7 @@ noinst_LIBRARIES += libsftp.a
 libsftp_a_SOURCES = \
 	src/sftp/client.c src/sftp/client.h \
 	src/sftp/data.c \
+	src/sftp/fetch.c \
 	src/sftp/files.c \
 	src/sftp/hello.c \
 	src/sftp/list.c \

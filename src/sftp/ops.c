@@ -381,7 +381,7 @@ void sftp_start(struct sftp *sftp, struct op *op)
 	    [OP_READ] = start_read,         [OP_WRITE] = start_write,
 	    [OP_FSTAT] = start_fstat,       [OP_FSETATTR] = start_fsetattr,
 	    [OP_FSYNC] = start_fsync,       [OP_COPY] = start_copy,
-	    [OP_PING] = start_ping,
+	    [OP_FETCH] = start_fetch,       [OP_PING] = start_ping,
 	};
 	int err = starters[op->kind](sftp, op);
 	if (err < 0)

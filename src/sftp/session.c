@@ -108,6 +108,7 @@ static void session_disconnect(struct session *session)
 	sftp->transport = NULL;
 	openings_lost(sftp);
 	listings_lost(sftp);
+	fetchings_lost(sftp);
 	client_reset(sftp);
 	sftp_end_kept(sftp);
 	/* Ops that the callbacks submit meanwhile are not part of this loss. */
@@ -127,6 +128,8 @@ static bool session_cancel(struct session *session, struct op *op, int err)
 		listing_cancelled(sftp, op);
 	else if (op->kind == OP_OPEN)
 		opening_cancelled(op);
+	else if (op->kind == OP_FETCH)
+		fetching_cancelled(sftp, op);
 	if (!requests_orphan(sftp, op))
 		return false;
 	sftp_end(sftp, op, err);

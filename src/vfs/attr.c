@@ -63,12 +63,13 @@ static void attr_merge(struct remote_attr *to, const struct remote_attr *from)
 	to->valid |= from->valid;
 }
 
-/* The kept listings that show this file have old attributes now. */
+/* The kept listings that show this file have old attributes now, and so has its prefetch. */
 static void outdate_listings(struct vfs *vfs, struct node *node)
 {
 	list_for_each (link, &node->names) {
 		const struct dentry *dentry = list_entry(link, struct dentry, of_node);
 		struct node *dir = dentry->parent;
+		prefetch_drop(vfs, dir, dentry->name, dentry->length);
 		if (dir->listing &&
 		    !listing_patch_attr(dir->listing, dentry->name, dentry->length))
 			dircache_drop(vfs, dir);
@@ -90,6 +91,26 @@ static bool is_crossed(const struct node *node, const struct answer *answer)
 bool attr_is_outdated(const struct node *node, const struct answer *answer)
 {
 	return node->changed > answer->stamp || is_crossed(node, answer);
+}
+
+bool attr_is_same_file(const struct remote_attr *a, const struct remote_attr *b)
+{
+	const unsigned need = ATTR_SIZE | ATTR_MODE | ATTR_TIMES;
+	return (a->valid & b->valid & need) == need && a->size == b->size &&
+	       (a->mode & 07777) == (b->mode & 07777) && times_equal(&a->mtime, &b->mtime);
+}
+
+bool attr_confirms(const struct node *node, struct answer *answer)
+{
+	if (attr_is_outdated(node, answer))
+		return false;
+	if (!node->attr.valid || answer->asked_ns >= node->attr_asked_ns)
+		return true;
+	if (!attr_is_same_file(&node->attr, &answer->attr))
+		return false;
+	answer->attr = node->attr;
+	answer->asked_ns = node->attr_asked_ns;
+	return true;
 }
 
 bool attr_store(struct vfs *vfs, struct node *node, const struct answer *answer)
@@ -118,6 +139,7 @@ void attr_changed(struct vfs *vfs, struct node *node)
 	node->changed = nodes_stamp(&vfs->nodes);
 	node->attr_asked_ns = 0;
 	node->own_change = true;
+	node->foreseen = false;
 	outdate_listings(vfs, node);
 }
 
@@ -133,6 +155,11 @@ bool attr_is_dirty(const struct node *node)
 	return node->writers || (node->io_file && io_file_dirty(node->io_file));
 }
 
+bool attr_is_foreseen(const struct node *node)
+{
+	return node->foreseen && io_file_writes(node->io_file) == node->foreseen_writes;
+}
+
 static uint64_t attr_timeout(const struct vfs *vfs, const struct node *node)
 {
 	int64_t fixed_ns = vfs->config.attr_timeout_ns;
@@ -141,7 +168,9 @@ static uint64_t attr_timeout(const struct vfs *vfs, const struct node *node)
 
 uint64_t attr_left(struct vfs *vfs, const struct node *node, uint64_t now_ns)
 {
-	if (attr_is_dirty(node))
+	if (attr_is_dirty(node) && !attr_is_foreseen(node))
+		return 0;
+	if (node->unsettled && node->io_file && io_file_attr_lost(node->io_file, false))
 		return 0;
 	return timeout_left(node->attr_asked_ns, attr_timeout(vfs, node), now_ns);
 }

@@ -45,8 +45,10 @@ static void leave_listing(struct vfs *vfs, struct node *node, struct listing *li
 static int start_listing(struct vfs *vfs, struct node *node, struct listing **result)
 {
 	PATH_TRY at = {0};
-	struct listing *listing;
-	int err;
+	struct listing *listing = NULL;
+	int err = creations_wait(vfs);
+	if (err)
+		return err;
 	do {
 		listing = NULL;
 		err = path_of(vfs, &at, node, NULL);
@@ -70,6 +72,23 @@ static int start_listing(struct vfs *vfs, struct node *node, struct listing **re
 	return err;
 }
 
+static int find_listing(struct vfs *vfs, struct node *node, struct listing **result)
+{
+	*result = share_listing(vfs, node);
+	prefetch_dir_opened(vfs, node, *result != NULL);
+	if (!*result)
+		return start_listing(vfs, node, result);
+	int err = listing_wait(*result);
+	if (!err) {
+		count(&vfs->counters.opendirs_cached);
+		return 0;
+	}
+	leave_listing(vfs, node, *result);
+	/* What went wrong was asked by somebody else: this call deserves an answer of its own.
+	 */
+	return err == -EINTR ? err : start_listing(vfs, node, result);
+}
+
 int vfs_opendir(struct vfs *vfs, struct node *node, struct vfs_dir **result, bool *keep_cache)
 {
 	*result = NULL;
@@ -79,16 +98,7 @@ int vfs_opendir(struct vfs *vfs, struct node *node, struct vfs_dir **result, boo
 	struct vfs_dir *dir = calloc(1, sizeof(*dir));
 	if (!dir)
 		return -ENOMEM;
-	dir->listing = share_listing(vfs, node);
-	int err = 0;
-	if (dir->listing) {
-		count(&vfs->counters.opendirs_cached);
-		err = listing_wait(dir->listing);
-		if (err)
-			leave_listing(vfs, node, dir->listing);
-	} else {
-		err = start_listing(vfs, node, &dir->listing);
-	}
+	int err = find_listing(vfs, node, &dir->listing);
 	if (err) {
 		free(dir);
 		return err;

@@ -138,19 +138,24 @@ int entry_ask(struct vfs *vfs, struct node *parent, const char *name, struct ans
 	PATH_TRY at = {0};
 	int err;
 	do {
+		err = 0;
 		nodes_lock(&vfs->nodes);
 		struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, strlen(name));
 		struct node *node = dentry ? dentry->node : NULL;
 		if (node)
 			node_hold(node);
 		nodes_unlock(&vfs->nodes);
+		/* It may have still to be created. */
+		if (node && vfs->config.async)
+			err = files_drain(vfs, node);
 		answer_begin(vfs, answer, node);
 		if (node) {
 			nodes_lock(&vfs->nodes);
 			node_drop(&vfs->nodes, node);
 			nodes_unlock(&vfs->nodes);
 		}
-		err = path_of(vfs, &at, parent, name);
+		if (!err)
+			err = path_of(vfs, &at, parent, name);
 		if (!err)
 			err = attr_ask(vfs, at.path, &answer->attr);
 	} while (path_again(vfs, &at, err));
@@ -184,6 +189,7 @@ void answer_expire(struct answer *answer)
 void names_added(struct vfs *vfs, struct node *parent, const char *name, size_t length)
 {
 	attr_changed(vfs, parent);
+	prefetch_drop(vfs, parent, name, length);
 	uint64_t stamp = parent->names_changed = nodes_stamp(&vfs->nodes);
 	struct dentry *dentry = dentry_find(&vfs->nodes, parent, name, length);
 	if (dentry && dentry->node) {
@@ -200,6 +206,7 @@ void names_added(struct vfs *vfs, struct node *parent, const char *name, size_t 
 void names_removed(struct vfs *vfs, struct node *parent, const char *name, size_t length)
 {
 	attr_changed(vfs, parent);
+	prefetch_drop(vfs, parent, name, length);
 	uint64_t stamp = parent->names_changed = nodes_stamp(&vfs->nodes);
 	if (parent->listing && !listing_patch_remove(parent->listing, name, length, stamp))
 		dircache_drop(vfs, parent);

@@ -104,8 +104,39 @@ void files_settle(struct vfs *vfs, struct node *node)
 	NODES_SCOPE(&vfs->nodes);
 	if (!node->unsettled || attr_is_dirty(node))
 		return;
-	node->unsettled = false;
+	/* It is not as it was told to be, or has been written to since. */
+	if (node->io_file && (io_file_attr_lost(node->io_file, true) ||
+	                      (node->foreseen && !attr_is_foreseen(node))))
+		attr_changed(vfs, node);
+	node->unsettled = node->foreseen = false;
 	node->settled = nodes_stamp(&vfs->nodes);
+}
+
+/* An open file that the server is still to open, referenced; it is told so only once. */
+static struct remote_file *take_unopened(struct vfs *vfs, struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	list_for_each (link, &node->files) {
+		struct vfs_file *file = list_entry(link, struct vfs_file, of_node);
+		struct remote_file *remote_file = io_handle_remote(file->handle);
+		bool take = file->unopened && !remote_file_has_handle(remote_file);
+		file->unopened = false;
+		if (take)
+			return remote_file_ref(remote_file);
+	}
+	return NULL;
+}
+
+void files_hold(struct vfs *vfs, struct node *node)
+{
+	struct remote_file *file;
+	while ((file = take_unopened(vfs, node))) {
+		/* Any question opens it; what it answers is of no interest, and if it cannot be
+		 * opened the contents at hand have to do. */
+		struct remote_attr attr;
+		remote_fstat(file, &attr);
+		remote_file_unref(file);
+	}
 }
 
 /* ---- opening ---- */
@@ -172,10 +203,8 @@ static void catch_up(struct vfs *vfs, struct node *node, struct remote_file *fil
 		    "when the connection is lost");
 }
 
-/* Takes over the reference to `remote_file`, also when memory is out. */
-static struct vfs_file *file_new(struct vfs *vfs, struct node *node,
-                                 struct remote_file *remote_file, unsigned access,
-                                 const struct answer *answer)
+struct vfs_file *file_new(struct vfs *vfs, struct node *node, struct remote_file *remote_file,
+                          unsigned access, const struct answer *answer)
 {
 	struct io_file *data = need_data(vfs, node);
 	struct vfs_file *file = data ? calloc(1, sizeof(*file)) : NULL;
@@ -258,6 +287,38 @@ static struct remote_file *share_unlinked(struct vfs *vfs, struct node *node, un
 	return node_is_unlinked(&vfs->nodes, node) ? file_any(node, access) : NULL;
 }
 
+/*
+ * Opens the file by the contents that were fetched ahead, without asking the server, which
+ * opens it when more is wanted of it. 1 when that was done, 0 when it cannot be, -errno.
+ */
+static int open_fetched(struct vfs *vfs, struct node *node, struct vfs_open_info *info)
+{
+	struct answer answer;
+	prefetch_file_opened(vfs, node);
+	struct io_whole *whole = prefetch_take(vfs, node, &answer);
+	if (!whole)
+		return 0;
+	CLEANUP_FREE char *path = NULL;
+	nodes_lock(&vfs->nodes);
+	int err = node_path(&vfs->nodes, node, NULL, &path);
+	nodes_unlock(&vfs->nodes);
+	struct remote_file *remote_file =
+	    err ? NULL : remote_file_new(vfs->remote, path, OPEN_READ);
+	struct vfs_file *file =
+	    remote_file ? file_new(vfs, node, remote_file, OPEN_READ, &answer) : NULL;
+	if (!file) {
+		io_whole_free(whole);
+		return err == -ENOENT ? 0 : -ENOMEM;
+	}
+	nodes_lock(&vfs->nodes);
+	file->unopened = true;
+	nodes_unlock(&vfs->nodes);
+	opened(vfs, file, &answer, false, info);
+	io_file_adopt(file_data(vfs, node), whole);
+	count(&vfs->counters.opens_fetched);
+	return 1;
+}
+
 int vfs_open(struct vfs *vfs, struct node *node, int flags, struct vfs_open_info *info)
 {
 	memset(info, 0, sizeof(*info));
@@ -265,8 +326,10 @@ int vfs_open(struct vfs *vfs, struct node *node, int flags, struct vfs_open_info
 	bool truncate = open_flags & OPEN_TRUNC;
 	/* What others have written is in order before the file is cut, or looked at. */
 	int err = files_drain(vfs, node);
+	if (!err && open_flags == OPEN_READ)
+		err = open_fetched(vfs, node, info);
 	if (err)
-		return err;
+		return MIN(err, 0);
 	struct answer answer;
 	struct remote_file *remote_file = share_unlinked(vfs, node, access_of(flags));
 	if (remote_file) {
@@ -299,6 +362,8 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 	if (err)
 		return err;
 	attr_learn_login(vfs);
+	if (create_ahead(vfs, parent, name, mode, open_flags_of(flags | O_CREAT), entry, info))
+		return 0;
 	struct answer answer;
 	struct remote_file *remote_file;
 	err = open_path(vfs, parent, name, open_flags_of(flags | O_CREAT), mode, &answer,
@@ -310,6 +375,8 @@ int vfs_create(struct vfs *vfs, struct node *parent, const char *name, mode_t mo
 	nodes_lock(&vfs->nodes);
 	names_added(vfs, parent, name, strlen(name));
 	answer.stamp = vfs->nodes.stamp;
+	if (flags & O_EXCL)
+		login_learn(vfs, parent, &answer.attr);
 	nodes_unlock(&vfs->nodes);
 	err = entry_enter(vfs, parent, name, strlen(name), &answer, entry);
 	if (err == ENTRY_AGAIN) /* somebody has removed it already */
@@ -368,18 +435,47 @@ void vfs_write(struct vfs *vfs, struct vfs_file *file, uint64_t offset, const vo
 	node_hold(node);
 	node->writers++;
 	node->unsettled = true;
+	attr_changed(vfs, node);
 	nodes_unlock(&vfs->nodes);
 	io_write(file->handle, offset, data, length, flags & O_APPEND, done, context);
 	NODES_SCOPE(&vfs->nodes);
 	node->writers--;
-	attr_changed(vfs, node);
 	node_drop(&vfs->nodes, node);
+}
+
+/* Whether the attributes would have to be asked for after the writes. */
+static bool wants_look(struct vfs *vfs, const struct node *node)
+{
+	NODES_SCOPE(&vfs->nodes);
+	return node->unsettled && !attr_is_foreseen(node) &&
+	       !attr_left(vfs, node, clock_now_ns());
+}
+
+/* Takes over what the server told behind the last write. */
+static void take_look(struct vfs *vfs, struct node *node, struct answer *answer)
+{
+	answer->has_mark = io_file_looked(node->io_file, &answer->attr, &answer->mark);
+	if (!answer->has_mark || attr_kind(&answer->attr) != node->kind)
+		return;
+	nodes_lock(&vfs->nodes);
+	bool stored = attr_store(vfs, node, answer);
+	nodes_unlock(&vfs->nodes);
+	if (stored)
+		attr_data_check(vfs, node, answer);
 }
 
 int vfs_flush(struct vfs *vfs, struct vfs_file *file)
 {
+	struct node *node = file->node;
+	const bool look = !vfs->config.async && wants_look(vfs, node);
+	struct answer answer;
+	answer_begin(vfs, &answer, node);
+	if (look)
+		io_look(file->handle);
 	int err = io_flush(file->handle);
-	files_settle(vfs, file->node);
+	files_settle(vfs, node);
+	if (look && !err)
+		take_look(vfs, node, &answer);
 	return err;
 }
 

@@ -11,13 +11,15 @@
 #include "vfs/ids.h"
 #include "vfs/listing.h"
 #include "vfs/node.h"
+#include "vfs/prefetch.h"
 #include "vfs/symlink.h"
 #include "vfs/vfs.h"
 
 /* Where answers came from; for vfs_report(). */
 struct vfs_counters {
 	atomic_uint_least64_t lookups, lookups_cached, lookups_listed, lookups_negative;
-	atomic_uint_least64_t getattrs, getattrs_cached;
+	atomic_uint_least64_t lookups_fetched, opens_fetched;
+	atomic_uint_least64_t getattrs, getattrs_cached, setattrs, setattrs_deferred;
 	atomic_uint_least64_t opendirs, opendirs_cached, listed_names;
 	atomic_uint_least64_t opens, opens_kept, stale_replies, path_retries, changed_files;
 };
@@ -39,6 +41,13 @@ struct vfs {
 	struct list_node open_files; /* struct vfs_file; protected by nodes.lock */
 	struct list_node open_dirs;  /* struct vfs_dir; protected by nodes.lock */
 
+	struct prefetch *prefetch;
+	/* who the server takes us for, as the owner of what we made last; nodes.lock */
+	bool login_known;
+	uint32_t login_uid, login_gid; /* the group is known from where the directory's is not
+	                                * passed on */
+	bool login_gid_known;
+
 	struct vfs_counters counters;
 };
 
@@ -47,6 +56,7 @@ struct vfs_file {
 	struct list_node of_node, of_all;
 	struct io_handle *handle;
 	unsigned access; /* OPEN_READ | OPEN_WRITE */
+	bool unopened;   /* its contents were fetched ahead: the server has not opened it */
 };
 
 static inline void count(atomic_uint_least64_t *counter)
@@ -106,6 +116,13 @@ void answer_begin(struct vfs *vfs, struct answer *answer, const struct node *nod
 bool attr_store(struct vfs *vfs, struct node *node, const struct answer *answer);
 /* True when our own changes have crossed the question. */
 bool attr_is_outdated(const struct node *node, const struct answer *answer);
+/*
+ * Whether the answer, perhaps not of now, may stand for the file as it is: nothing of ours is
+ * younger, and a younger answer tells the same version; that one is filled in then.
+ */
+bool attr_confirms(const struct node *node, struct answer *answer);
+/* Same size, mtime and permissions. */
+bool attr_is_same_file(const struct remote_attr *a, const struct remote_attr *b);
 /* We changed the file: answers asked before are void, and the next is asked when wanted. */
 void attr_changed(struct vfs *vfs, struct node *node);
 /* We changed these fields to these values, and know all else to be as before. */
@@ -123,6 +140,9 @@ int attr_show(struct vfs *vfs, struct node *node, struct stat *st);
 /* True unless the last attr_show() told the present size and mtime. Lock held. */
 bool attr_differs_from_shown(const struct node *node);
 bool attr_is_dirty(const struct node *node);
+/* True when the attributes are known although the file is dirty: times were set behind its
+ * writes. */
+bool attr_is_foreseen(const struct node *node);
 /* The file's kind, an S_IFMT value that the kernel takes; 0 when the server did not tell one.
  */
 mode_t attr_kind(const struct remote_attr *attr);
@@ -141,6 +161,23 @@ void attr_vanished(struct vfs *vfs, struct node *node);
 int attr_ask(struct vfs *vfs, const char *path, struct remote_attr *attr);
 /* idmap=user: finds the login's remote ids out, once. */
 void attr_learn_login(struct vfs *vfs);
+
+/* ---- changes that are not waited for (defer.c) ---- */
+
+/* With nodes.lock held: we have made a file or directory, and the server told this of it. */
+void login_learn(struct vfs *vfs, const struct node *parent, const struct remote_attr *made);
+/*
+ * With nodes.lock held: fills what a file of this mode would be like that we make in the
+ * directory; false when that may fail, or is not known.
+ */
+bool login_may_create(const struct vfs *vfs, const struct node *parent, mode_t mode,
+                      struct remote_attr *attr);
+/*
+ * Lets the change travel behind the writes of the open file, if it is sure to succeed: then the
+ * node is as told from now on, and true is returned. Without the lock; does not block.
+ */
+bool setattr_defer(struct vfs *vfs, struct node *node, unsigned which,
+                   const struct stat *values);
 
 /* ---- entries (entry.c) ---- */
 
@@ -187,6 +224,19 @@ bool links_agree(struct vfs *vfs, struct node *parent, const char *name,
 /* True when the record's attributes can be entered as they are. */
 bool attr_is_usable(const struct vfs *vfs, const struct listing_record *record);
 
+/* ---- files created without waiting (create.c) ---- */
+
+/*
+ * With vfs_config.async: creates the file behind the caller's back, when the directory's
+ * listing shows that the name is free and we may write there. False: it is to be created in
+ * the usual way.
+ */
+bool create_ahead(struct vfs *vfs, struct node *parent, const char *name, mode_t mode,
+                  unsigned open_flags, struct vfs_entry *entry, struct vfs_open_info *info);
+/* Before the server is asked for names of directories: those that we have made are there. 0 or
+ * -EINTR. */
+int creations_wait(struct vfs *vfs);
+
 /* ---- listings (dircache.c), with nodes.lock held ---- */
 
 /*
@@ -228,6 +278,14 @@ struct moving_files {
 void files_moving(struct vfs *vfs, struct node *node, struct moving_files *moving);
 /* Without the lock. */
 void files_moved_on(struct moving_files *moving);
+/*
+ * Before the file loses a name: those of its open files that the server has not opened yet, as
+ * their contents were fetched ahead, are opened while they can be. Blocks.
+ */
+void files_hold(struct vfs *vfs, struct node *node);
+/* Takes over the reference to `remote_file`, also when memory is out (NULL). */
+struct vfs_file *file_new(struct vfs *vfs, struct node *node, struct remote_file *remote_file,
+                          unsigned access, const struct answer *answer);
 /* Blocks until queued writes of the node are on the server; 0 or -EINTR. */
 int files_drain(struct vfs *vfs, struct node *node);
 /* Takes note when all writes of the node have been answered. */

@@ -140,6 +140,10 @@ int vfs_link(struct vfs *vfs, struct node *node, struct node *new_parent, const 
 	int err = check_name(new_name);
 	if (err)
 		return err;
+	if (vfs->config.async)
+		err = files_drain(vfs, node);
+	if (err)
+		return err;
 	PATH_TRY from = {0}, to = {0};
 	do {
 		path_try_release(&to);

@@ -69,6 +69,8 @@ void listing_join(struct listing *listing)
 {
 	LOCK_SCOPE(&listing->lock);
 	listing->users++;
+	listing->modest = false;
+	listing->memory_limit = LISTING_MEMORY_LIMIT;
 }
 
 bool listing_leave(struct listing *listing)
@@ -168,6 +170,8 @@ static int append(struct listing *listing, const char *name, size_t length,
 	struct segment *segment =
 	    listing->count ? &listing->segments[listing->count - 1] : NULL;
 	if (!segment || segment->used + size > LISTING_SEGMENT) {
+		if (listing->resident >= listing->memory_limit && listing->modest)
+			return -EFBIG;
 		if (listing->resident >= listing->memory_limit) {
 			int err = spill(listing);
 			if (err) {
@@ -232,6 +236,7 @@ static void list_done(struct op *op)
 	struct listing *listing = op->owner;
 	pthread_mutex_lock(&listing->lock);
 	listing->ended = true;
+	listing->own = op->attr;
 	if (!listing->err)
 		listing->err = op->err == -EREMOTEIO || op->err == -ENOLINK ? -EIO : op->err;
 	pthread_cond_broadcast(&listing->more);
@@ -239,12 +244,14 @@ static void list_done(struct op *op)
 	listing_unref(listing);
 }
 
-struct listing *listing_start(struct remote *remote, const char *path, uint64_t stamp,
-                              size_t memory_limit)
+static struct listing *start(struct remote *remote, const char *path, uint64_t stamp,
+                             size_t memory_limit, bool modest)
 {
 	struct listing *listing = listing_alloc(stamp, memory_limit);
 	if (!listing)
 		return NULL;
+	listing->modest = modest;
+	listing->op.op_class = modest ? OP_CLASS_PREFETCH : OP_CLASS_META;
 	listing->path = strdup(path);
 	if (!listing->path) {
 		listing_unref(listing);
@@ -258,6 +265,18 @@ struct listing *listing_start(struct remote *remote, const char *path, uint64_t 
 	listing_ref(listing);
 	remote_submit(remote, &listing->op);
 	return listing;
+}
+
+struct listing *listing_start(struct remote *remote, const char *path, uint64_t stamp,
+                              size_t memory_limit)
+{
+	return start(remote, path, stamp, memory_limit, false);
+}
+
+struct listing *listing_start_ahead(struct remote *remote, const char *path, uint64_t stamp,
+                                    size_t memory_limit)
+{
+	return start(remote, path, stamp, memory_limit, true);
 }
 
 struct listing *listing_new_empty(uint64_t stamp)
@@ -374,6 +393,15 @@ bool listing_patch_attr(struct listing *listing, const char *name, size_t length
 }
 
 /* ---- state ---- */
+
+bool listing_own_attr(struct listing *listing, struct remote_attr *attr)
+{
+	LOCK_SCOPE(&listing->lock);
+	if (!is_usable(listing) || !listing->own.valid)
+		return false;
+	*attr = listing->own;
+	return true;
+}
 
 bool listing_is_complete(struct listing *listing)
 {

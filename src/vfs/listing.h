@@ -47,6 +47,12 @@ void listing_reader_release(struct listing_reader *reader);
  */
 struct listing *listing_start(struct remote *remote, const char *path, uint64_t stamp,
                               size_t memory_limit);
+/*
+ * The same for a directory that nobody has asked for yet: while the caller is its only user it
+ * breaks with -EFBIG instead of growing beyond the limit.
+ */
+struct listing *listing_start_ahead(struct remote *remote, const char *path, uint64_t stamp,
+                                    size_t memory_limit);
 /* A complete listing without names, for a directory that we have just made. */
 struct listing *listing_new_empty(uint64_t stamp);
 
@@ -88,6 +94,9 @@ bool listing_patch_remove(struct listing *listing, const char *name, size_t leng
                           uint64_t stamp);
 /* The attributes of the name have changed. */
 bool listing_patch_attr(struct listing *listing, const char *name, size_t length);
+
+/* What the server told of the directory itself while it was listed; false when it did not. */
+bool listing_own_attr(struct listing *listing, struct remote_attr *attr);
 
 bool listing_is_complete(struct listing *listing);
 bool listing_is_broken(struct listing *listing); /* ended with an error or broken off */

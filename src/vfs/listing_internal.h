@@ -44,8 +44,10 @@ struct listing {
 	uint64_t spill_bytes, version;
 	unsigned users;
 	bool ended, abandoned, out_of_date;
-	bool told; /* of an impossible name */
+	bool modest; /* has not been asked for by more than the one who lists ahead */
+	bool told;   /* of an impossible name */
 	int err;
+	struct remote_attr own; /* the directory's; valid once it has ended well */
 	struct op op;
 	char *path;
 };

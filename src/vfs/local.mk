@@ -2,6 +2,8 @@ noinst_LIBRARIES += libvfs.a
 libvfs_a_SOURCES = \
 	src/vfs/attr.c \
 	src/vfs/dir.c \
+	src/vfs/create.c \
+	src/vfs/defer.c \
 	src/vfs/dircache.c \
 	src/vfs/entry.c \
 	src/vfs/file.c \
@@ -15,8 +17,14 @@ libvfs_a_SOURCES = \
 	src/vfs/lookup.c \
 	src/vfs/names.c \
 	src/vfs/node.c src/vfs/node.h \
+	src/vfs/order.c src/vfs/order.h \
+	src/vfs/pace.c src/vfs/pace.h \
 	src/vfs/path.c \
+	src/vfs/prefetch.c src/vfs/prefetch.h src/vfs/prefetch_internal.h \
+	src/vfs/prefetch_dirs.c \
+	src/vfs/prefetch_files.c \
 	src/vfs/rename.c \
+	src/vfs/sequence.c src/vfs/sequence.h \
 	src/vfs/setattr.c \
 	src/vfs/symlink.c src/vfs/symlink.h \
 	src/vfs/timeout.c src/vfs/timeout.h \

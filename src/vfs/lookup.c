@@ -7,7 +7,7 @@
 enum known {
 	KNOWN_NOT,    /* ask the server */
 	KNOWN_DONE,   /* the entry is filled and *err set */
-	KNOWN_LISTED, /* the answer is filled from a listing, to be entered */
+	KNOWN_LISTED, /* the answer is filled from a listing or a prefetch, to be entered */
 };
 
 static enum known known_missing(struct vfs *vfs, uint64_t left_ns, struct vfs_entry *entry,
@@ -67,6 +67,25 @@ static enum known known_by_listing(struct vfs *vfs, struct node *parent, const c
 	return KNOWN_NOT;
 }
 
+/* By what its own listing told of a directory that was listed since; nodes.lock held. */
+static enum known known_by_itself(struct vfs *vfs, const struct dentry *dentry, uint64_t now_ns,
+                                  struct answer *answer)
+{
+	struct node *node = dentry->node;
+	if (!node || !node_is_dir(node))
+		return KNOWN_NOT;
+	struct listing *listing = dircache_fresh(vfs, node, now_ns, NULL);
+	if (!listing || node->changed > listing_stamp(listing) ||
+	    !timeout_left(listing_started_ns(listing), attr_timeout_min(vfs), now_ns))
+		return KNOWN_NOT;
+	*answer = (struct answer){.asked_ns = listing_started_ns(listing),
+	                          .stamp = listing_stamp(listing)};
+	if (!listing_own_attr(listing, &answer->attr) || !S_ISDIR(attr_kind(&answer->attr)))
+		return KNOWN_NOT;
+	count(&vfs->counters.lookups_listed);
+	return KNOWN_LISTED;
+}
+
 static enum known look_at_home(struct vfs *vfs, struct node *parent, const char *name,
                                struct answer *answer, struct vfs_entry *entry, int *err)
 {
@@ -78,6 +97,8 @@ static enum known look_at_home(struct vfs *vfs, struct node *parent, const char 
 		known = known_by_name(vfs, dentry, now_ns, entry, err);
 	if (known == KNOWN_NOT)
 		known = known_by_listing(vfs, parent, name, now_ns, answer, entry, err);
+	if (known == KNOWN_NOT && dentry)
+		known = known_by_itself(vfs, dentry, now_ns, answer);
 	return known;
 }
 
@@ -94,6 +115,10 @@ int vfs_lookup(struct vfs *vfs, struct node *parent, const char *name, struct vf
 		enum known known = look_at_home(vfs, parent, name, &answer, entry, &err);
 		if (known == KNOWN_DONE)
 			return err;
+		if (known == KNOWN_NOT && prefetch_confirms(vfs, parent, name, &answer)) {
+			count(&vfs->counters.lookups_fetched);
+			known = KNOWN_LISTED;
+		}
 		if (known == KNOWN_NOT) {
 			err = entry_ask(vfs, parent, name, &answer);
 			if (err == -ENOENT)

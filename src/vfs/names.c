@@ -87,6 +87,9 @@ int vfs_mkdir(struct vfs *vfs, struct node *parent, const char *name, mode_t mod
 	err = entry_enter_new(vfs, parent, name, entry);
 	if (err)
 		return err;
+	nodes_lock(&vfs->nodes);
+	login_learn(vfs, parent, &entry->node->attr);
+	nodes_unlock(&vfs->nodes);
 	keep_empty_listing(vfs, entry->node);
 	err = repair_mode(vfs, parent, name, mode, entry);
 	if (err)
@@ -163,7 +166,9 @@ int vfs_unlink(struct vfs *vfs, struct node *parent, const char *name)
 	nodes_unlock(&vfs->nodes);
 	/* Who has the file open reads back what was written, which may not have found its way
 	 * to other lanes yet. */
-	int err = files.count ? files_drain(vfs, node) : 0;
+	int err = node && (files.count || vfs->config.async) ? files_drain(vfs, node) : 0;
+	if (files.count)
+		files_hold(vfs, node);
 	if (!err)
 		err = remove_name(vfs, parent, name, run_unlink);
 	files_moved_on(&files);
@@ -177,5 +182,6 @@ int vfs_unlink(struct vfs *vfs, struct node *parent, const char *name)
 
 int vfs_rmdir(struct vfs *vfs, struct node *parent, const char *name)
 {
-	return remove_name(vfs, parent, name, run_rmdir);
+	int err = creations_wait(vfs);
+	return err ? err : remove_name(vfs, parent, name, run_rmdir);
 }

@@ -17,6 +17,7 @@ static struct node *node_alloc(uint64_t ino, mode_t kind)
 	list_init(&node->children);
 	list_init(&node->files);
 	list_init(&node->of_listings);
+	list_init(&node->of_places);
 	list_init(&node->of_dead);
 	return node;
 }
@@ -106,6 +107,7 @@ static void die_if_unused(struct nodes *nodes, struct node *node)
 	node->refs = 0;
 	inodes_live_remove(&nodes->inodes, node->ino, node);
 	list_remove(&node->of_listings);
+	list_remove(&node->of_places);
 	nodes->count--;
 	list_push_back(&nodes->dead, &node->of_dead);
 }

@@ -29,6 +29,7 @@
 struct io_file;
 struct listing;
 struct node;
+struct place;
 
 enum { NAME_LENGTH_MAX = 255, NEGATIVE_ENTRIES_MAX = 16384 };
 
@@ -60,7 +61,9 @@ struct node {
 	uint64_t names_forgotten; /* the latest `changed` of a dentry of it that has gone */
 	bool own_change;          /* a new mtime is no surprise: we changed the file */
 	unsigned writers;         /* writes being queued just now */
-	bool unsettled;           /* written to, and not seen drained since */
+	bool unsettled;           /* written to or changed, and not seen drained since */
+	bool foreseen;            /* `attr` holds although the server has yet to be told, */
+	uint64_t foreseen_writes; /* unless there are more writes than these */
 	uint64_t settled;         /* stamp of when it was seen drained */
 	unsigned renames;         /* of this node under way */
 	uint64_t moves;           /* counts its renames, at their end */
@@ -77,6 +80,9 @@ struct node {
 	struct list_node of_listings; /* in vfs->listings, least recently used first */
 	size_t listing_bytes;         /* as counted in vfs->listings_bytes */
 	uint64_t kernel_listing; /* version of the listing that the kernel read to its end */
+
+	struct place *place; /* directory: what its visits tell, see prefetch.h; or NULL */
+	struct list_node of_places; /* in a list of places */
 
 	struct list_node of_dead;
 };

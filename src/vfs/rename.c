@@ -68,11 +68,17 @@ static void move_end(struct vfs *vfs, struct move *move)
 static int send_rename(struct vfs *vfs, struct move *move, bool replace)
 {
 	/* Writes on other lanes may still have to open the file by its old path. */
-	int err = move->source ? files_drain(vfs, move->source) : 0;
+	int err = creations_wait(vfs);
+	if (!err && move->source)
+		err = files_drain(vfs, move->source);
 	if (!err && move->target)
 		err = files_drain(vfs, move->target);
 	if (err)
 		return err;
+	if (move->source && !node_is_dir(move->source))
+		files_hold(vfs, move->source);
+	if (move->target)
+		files_hold(vfs, move->target);
 	PATH_TRY from = {.no_wait = true}, to = {0};
 	do {
 		path_try_release(&to);

@@ -136,7 +136,16 @@ int vfs_setattr(struct vfs *vfs, struct node *node, struct vfs_file *file, unsig
                 const struct stat *values, struct stat *st, uint64_t *valid_ns)
 {
 	attr_learn_login(vfs);
+	count(&vfs->counters.setattrs);
+	if (setattr_defer(vfs, node, which, values)) {
+		NODES_SCOPE(&vfs->nodes);
+		*valid_ns = attr_left(vfs, node, clock_now_ns());
+		return attr_show(vfs, node, st);
+	}
 	int err = files_drain(vfs, node);
+	/* a name that is still to be made would change the times of its directory again */
+	if (!err && node_is_dir(node))
+		err = creations_wait(vfs);
 	if (!err && which & VFS_SET_SIZE)
 		err = set_size(vfs, node, file, (uint64_t)values->st_size);
 	if (!err && which & ~(unsigned)VFS_SET_SIZE)

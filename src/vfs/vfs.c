@@ -9,6 +9,7 @@
 /* Called by the table for a node that has died, without its lock. */
 static void bury(struct node *node)
 {
+	prefetch_bury(node);
 	if (node->io_file)
 		io_file_free(node->io_file);
 	listing_unref(node->listing);
@@ -16,6 +17,7 @@ static void bury(struct node *node)
 
 static void free_parts(struct vfs *vfs)
 {
+	prefetch_free(vfs);
 	ids_free(vfs->ids);
 	free(vfs->root);
 	free(vfs->mountpoint);
@@ -69,7 +71,7 @@ struct vfs *vfs_new(struct remote *remote, struct io *io, const struct vfs_confi
 		free_parts(vfs);
 		return NULL;
 	}
-	if (nodes_init(&vfs->nodes, vfs->root, bury) < 0) {
+	if (prefetch_init(vfs) < 0 || nodes_init(&vfs->nodes, vfs->root, bury) < 0) {
 		failure_set(failure, FAILURE_INTERNAL, "out of memory");
 		free_parts(vfs);
 		return NULL;
@@ -86,10 +88,12 @@ void vfs_free(struct vfs *vfs)
 {
 	if (!vfs)
 		return;
+	prefetch_stop(vfs);
 	/* After a forced unmount the kernel releases nothing itself. */
 	while (!list_empty(&vfs->open_files))
 		vfs_release(vfs, list_entry(vfs->open_files.next, struct vfs_file, of_all));
 	dirs_release_all(vfs);
+	io_wait_created(vfs->io, 1);
 	nodes_release(&vfs->nodes);
 	free_parts(vfs);
 }
@@ -115,22 +119,28 @@ void vfs_report(struct vfs *vfs, struct bytes *out)
 	           nodes, negatives, exceptions);
 	bytes_addf(out,
 	           "lookups: %" PRIu64 ", %" PRIu64 " from cache, %" PRIu64
-	           " from listings, %" PRIu64 " negative\n",
+	           " from listings, %" PRIu64 " from prefetch, %" PRIu64 " negative\n",
 	           value(&counters->lookups), value(&counters->lookups_cached),
-	           value(&counters->lookups_listed), value(&counters->lookups_negative));
+	           value(&counters->lookups_listed), value(&counters->lookups_fetched),
+	           value(&counters->lookups_negative));
 	bytes_addf(out,
 	           "attributes: %" PRIu64 " asked for, %" PRIu64 " from cache, %" PRIu64
 	           " replies out of date\n",
 	           value(&counters->getattrs), value(&counters->getattrs_cached),
 	           value(&counters->stale_replies));
+	bytes_addf(out, "attributes set: %" PRIu64 ", %" PRIu64 " of them behind writes\n",
+	           value(&counters->setattrs), value(&counters->setattrs_deferred));
 	bytes_addf(out,
 	           "directories: %" PRIu64 " opened, %" PRIu64 " from cache, %" PRIu64
 	           " names listed, %zu bytes kept\n",
 	           value(&counters->opendirs), value(&counters->opendirs_cached),
 	           value(&counters->listed_names), listings);
 	bytes_addf(out,
-	           "files: %" PRIu64 " opened, %" PRIu64 " with pages kept, %" PRIu64
-	           " changed by others, %" PRIu64 " paths retried\n",
-	           value(&counters->opens), value(&counters->opens_kept),
-	           value(&counters->changed_files), value(&counters->path_retries));
+	           "files: %" PRIu64 " opened, %" PRIu64 " from prefetch, %" PRIu64
+	           " with pages kept, %" PRIu64 " changed by others, %" PRIu64
+	           " paths retried\n",
+	           value(&counters->opens), value(&counters->opens_fetched),
+	           value(&counters->opens_kept), value(&counters->changed_files),
+	           value(&counters->path_retries));
+	prefetch_report(vfs, out);
 }

@@ -40,6 +40,8 @@ struct vfs_config {
 	bool dir_cache;           /* dir_cache=no: listings are not kept */
 	uint64_t dir_timeout_ns;  /* 0: as attributes */
 	uint64_t dir_cache_bytes; /* memory for kept listings */
+	bool prefetch;            /* small files and listings are fetched ahead */
+	uint64_t prefetch_bytes;  /* memory for files fetched ahead, part of io's budget */
 
 	enum vfs_idmap idmap;
 	enum vfs_nomap nomap;
@@ -57,6 +59,7 @@ struct vfs_config {
 	bool transform_symlinks; /* absolute targets become relative */
 	bool follow_symlinks;    /* the server resolves them: no symlinks are seen */
 	bool disable_hardlink;
+	bool async;                   /* names and contents may reach the server later */
 	bool direct_io, kernel_cache; /* hints for vfs_open_info */
 };
 

@@ -230,7 +230,8 @@ static void play(struct lane *lane)
 	struct remote_file *file = remote_file_new(&lane->remote, "/f", OPEN_READ);
 	char *read_data = malloc(READ_SIZE);
 	char *cancelled_data = malloc(READ_SIZE);
-	if (!file || !read_data || !cancelled_data)
+	char *fetched_data = malloc(READ_SIZE);
+	if (!file || !read_data || !cancelled_data || !fetched_data)
 		abort();
 	struct op ops[] = {
 	    {.kind = OP_OPEN, .file = file, .open_flags = OPEN_READ},
@@ -244,6 +245,7 @@ static void play(struct lane *lane)
 	    {.kind = OP_MKDIR, .path = "/d"},
 	    {.kind = OP_STATFS, .path = "/"},
 	    {.kind = OP_NAMES, .ids = ids, .id_count = 2},
+	    {.kind = OP_FETCH, .path = "/g", .data = fetched_data, .length = READ_SIZE},
 	};
 	const struct session_ops *session = lane->session->ops;
 	struct failure failure;
@@ -267,6 +269,7 @@ static void play(struct lane *lane)
 	session->progress(lane->session, &failure);
 	free(read_data);
 	free(cancelled_data);
+	free(fetched_data);
 }
 
 /* VERSION with the extensions whose replies are to be read. */

@@ -22,7 +22,9 @@ EXTRA_DIST += \
 	tests/mount/test_mount8.py \
 	tests/mount/test_names.py \
 	tests/mount/test_owners.py \
+	tests/mount/test_prefetch.py \
 	tests/mount/test_programs.py \
 	tests/mount/test_servers.py \
 	tests/mount/test_space.py \
-	tests/mount/test_symlinks.py
+	tests/mount/test_symlinks.py \
+	tests/mount/test_write_behind.py

@@ -253,6 +253,26 @@ static int run_read(struct fake_remote *fake, struct op *op)
 	return 0;
 }
 
+static int run_fetch(struct fake_remote *fake, struct op *op)
+{
+	struct tree_node *node;
+	int err = tree_open(&fake->tree, op->path, OPEN_READ, 0, &node);
+	if (err)
+		return err;
+	tree_getattr(node, &op->attr);
+	if (!S_ISREG(node->mode))
+		err = -EINVAL;
+	else if (node->size > op->length)
+		err = -EFBIG;
+	ssize_t count = err ? 0 : tree_read(node, 0, op->data, node->size);
+	tree_unref(node);
+	if (count < 0)
+		return (int)count;
+	op->count = (size_t)count;
+	fake->bytes_read += op->count;
+	return err;
+}
+
 static int run_write(struct fake_remote *fake, struct op *op)
 {
 	struct tree_node *node;
@@ -331,7 +351,8 @@ static void listing_add(struct listing *listing, const char *name, const struct 
 	tree_getattr(node, &entry->attr);
 }
 
-static int take_listing(struct fake_remote *fake, const char *path, struct listing *listing)
+static int take_listing(struct fake_remote *fake, const char *path, struct listing *listing,
+                        struct remote_attr *attr)
 {
 	struct tree_node *dir;
 	int err = tree_find(&fake->tree, path, true, &dir);
@@ -344,6 +365,7 @@ static int take_listing(struct fake_remote *fake, const char *path, struct listi
 		count++;
 	listing->entries = fake_need(calloc(count, sizeof(*listing->entries)));
 	listing->names = fake_need(calloc(count, sizeof(*listing->names)));
+	tree_getattr(dir, attr);
 	listing_add(listing, ".", dir);
 	listing_add(listing, "..", dir->parent);
 	list_for_each (at, &dir->entries) {
@@ -356,7 +378,7 @@ static int take_listing(struct fake_remote *fake, const char *path, struct listi
 static int run_list(struct fake_remote *fake, struct op *op)
 {
 	struct listing listing = {0};
-	int err = take_listing(fake, op->path, &listing);
+	int err = take_listing(fake, op->path, &listing, &op->attr);
 	pthread_mutex_unlock(&fake->lock);
 	for (size_t at = 0; !err && at < listing.count; at += LIST_BATCH) {
 		size_t count = MIN((size_t)LIST_BATCH, listing.count - at);
@@ -386,9 +408,9 @@ int fake_execute(struct fake_remote *fake, struct op *op)
 	    [OP_READ] = run_read,         [OP_WRITE] = run_write,
 	    [OP_FSTAT] = run_fstat,       [OP_FSETATTR] = run_fsetattr,
 	    [OP_FSYNC] = run_fsync,       [OP_COPY] = run_copy,
-	    [OP_PING] = run_ping,
+	    [OP_FETCH] = run_fetch,       [OP_PING] = run_ping,
 	};
 	int err = table[op->kind](fake, op);
-	/* these two are not words of the server */
-	return err == -EINTR || err == -ECANCELED ? err : as_server_tells(err);
+	/* these are not words of the server */
+	return err == -EINTR || err == -ECANCELED || err == -EFBIG ? err : as_server_tells(err);
 }

@@ -27,14 +27,16 @@ test_mount_options_SOURCES = tests/unit/test_mount_options.c
 test_mount_options_LDADD = libfusefs.a libbase.a $(UNIT_LIBS)
 
 SFTP_HARNESS = tests/unit/sftp_harness.c tests/unit/sftp_harness.h
-check_PROGRAMS += test_sftp_wire test_sftp_session test_sftp_files \
+check_PROGRAMS += test_sftp_wire test_sftp_session test_sftp_fetch test_sftp_files \
 	test_sftp_list test_sftp_live
-TESTS += test_sftp_wire test_sftp_session test_sftp_files \
+TESTS += test_sftp_wire test_sftp_session test_sftp_fetch test_sftp_files \
 	test_sftp_list test_sftp_live
 test_sftp_wire_SOURCES = tests/unit/test_sftp_wire.c
 test_sftp_wire_LDADD = libsftp.a libbase.a $(UNIT_LIBS)
 test_sftp_session_SOURCES = tests/unit/test_sftp_session.c $(SFTP_HARNESS)
 test_sftp_session_LDADD = libsftp.a libremote.a libbase.a $(UNIT_LIBS)
+test_sftp_fetch_SOURCES = tests/unit/test_sftp_fetch.c $(SFTP_HARNESS)
+test_sftp_fetch_LDADD = libsftp.a libremote.a libbase.a $(UNIT_LIBS)
 test_sftp_files_SOURCES = tests/unit/test_sftp_files.c $(SFTP_HARNESS)
 test_sftp_files_LDADD = libsftp.a libremote.a libbase.a $(UNIT_LIBS)
 test_sftp_list_SOURCES = tests/unit/test_sftp_list.c $(SFTP_HARNESS)
@@ -51,6 +53,10 @@ test_io_read_SOURCES = tests/unit/test_io_read.c $(IO_HARNESS)
 test_io_read_LDADD = libio.a libremote.a libbase.a $(UNIT_LIBS)
 test_io_write_SOURCES = tests/unit/test_io_write.c $(IO_HARNESS)
 test_io_write_LDADD = libio.a libremote.a libbase.a $(UNIT_LIBS)
+check_PROGRAMS += test_io_setattr
+TESTS += test_io_setattr
+test_io_setattr_SOURCES = tests/unit/test_io_setattr.c $(IO_HARNESS)
+test_io_setattr_LDADD = libio.a libremote.a libbase.a $(UNIT_LIBS)
 test_io_stress_SOURCES = tests/unit/test_io_stress.c $(IO_HARNESS)
 test_io_stress_LDADD = libio.a libremote.a libbase.a $(UNIT_LIBS)
 
@@ -105,7 +111,28 @@ test_vfs_names_SOURCES = tests/unit/test_vfs_names.c $(VFS_HARNESS)
 test_vfs_names_LDADD = $(VFS_TEST_LIBS)
 test_vfs_files_SOURCES = tests/unit/test_vfs_files.c $(VFS_HARNESS)
 test_vfs_files_LDADD = $(VFS_TEST_LIBS)
+check_PROGRAMS += test_vfs_defer
+TESTS += test_vfs_defer
+test_vfs_defer_SOURCES = tests/unit/test_vfs_defer.c $(VFS_HARNESS)
+test_vfs_defer_LDADD = $(VFS_TEST_LIBS)
+check_PROGRAMS += test_vfs_async
+TESTS += test_vfs_async
+test_vfs_async_SOURCES = tests/unit/test_vfs_async.c $(VFS_HARNESS)
+test_vfs_async_LDADD = $(VFS_TEST_LIBS)
 test_vfs_dirs_SOURCES = tests/unit/test_vfs_dirs.c $(VFS_HARNESS)
 test_vfs_dirs_LDADD = $(VFS_TEST_LIBS)
 test_vfs_stress_SOURCES = tests/unit/test_vfs_stress.c $(VFS_HARNESS)
 test_vfs_stress_LDADD = $(VFS_TEST_LIBS)
+
+check_PROGRAMS += test_prefetch_policy test_prefetch_files test_prefetch_dirs \
+	test_prefetch_stress
+TESTS += test_prefetch_policy test_prefetch_files test_prefetch_dirs \
+	test_prefetch_stress
+test_prefetch_policy_SOURCES = tests/unit/test_prefetch_policy.c
+test_prefetch_policy_LDADD = $(VFS_TEST_LIBS)
+test_prefetch_files_SOURCES = tests/unit/test_prefetch_files.c $(VFS_HARNESS)
+test_prefetch_files_LDADD = $(VFS_TEST_LIBS)
+test_prefetch_dirs_SOURCES = tests/unit/test_prefetch_dirs.c $(VFS_HARNESS)
+test_prefetch_dirs_LDADD = $(VFS_TEST_LIBS)
+test_prefetch_stress_SOURCES = tests/unit/test_prefetch_stress.c $(VFS_HARNESS)
+test_prefetch_stress_LDADD = $(VFS_TEST_LIBS)

@@ -261,6 +261,8 @@ static void test_defaults(void **state)
 	assert_int_equal(config->vfs.attr_timeout_ns, -1);
 	assert_true(config->vfs.contain_symlinks);
 	assert_true(config->vfs.dir_cache);
+	assert_true(config->vfs.prefetch);
+	assert_int_equal(config->vfs.prefetch_bytes, 16 << 20);
 	assert_true(config->clone_fd);
 	assert_false(config->foreground);
 	assert_string_equal(config->spec, "host:");
@@ -321,6 +323,21 @@ static void test_switches(void **state)
 	assert_false(parsed.config.vfs.dir_cache);
 	assert_false(parsed.config.vfs.kernel_cache);
 	assert_false(parsed.config.clone_fd);
+	assert_false(parsed.config.vfs.prefetch); /* no_readahead */
+	config_release(&parsed.config);
+
+	parse_good(&parsed, "no_readahead,prefetch,cache_size=8M");
+	assert_true(parsed.config.vfs.prefetch);
+	assert_int_equal(parsed.config.vfs.prefetch_bytes, 1 << 20);
+	config_release(&parsed.config);
+	parse_good(&parsed, "prefetch=no");
+	assert_false(parsed.config.vfs.prefetch);
+	assert_true(parsed.config.io.read_ahead);
+	config_release(&parsed.config);
+
+	parse_good(&parsed, "writeback=async");
+	assert_int_equal(parsed.config.io.writeback, IO_WRITEBACK_ASYNC);
+	assert_true(parsed.config.vfs.async);
 	config_release(&parsed.config);
 
 	parse_good(&parsed, "no_reconnect,reconnect,sync,async,ro,rw,no_readahead=no");

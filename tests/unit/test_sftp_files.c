@@ -329,6 +329,33 @@ static void test_another_file_of_that_name_is_stale(void **state)
 	assert_int_equal(read_of_changed(10, 1000, false), 0);
 }
 
+static void test_the_first_handle_decides_which_file_it_is(void **state)
+{
+	(void)state;
+	struct harness h;
+	uint32_t flags;
+	open_plain(&h);
+	/* never opened: its contents were known otherwise */
+	struct remote_file *file = remote_file_new(&h.remote, "/f", OPEN_READ);
+	struct op stat = {.kind = OP_FSTAT, .file = file};
+	assert_false(remote_file_has_handle(file));
+	harness_submit(&h, &stat);
+	peer_handle(&h, take_open(&h, &flags), "h1");
+	peer_attrs(&h, peer_expect(&h, WIRE_STAT), 10, S_IFREG | 0644, 1000);
+	peer_attrs(&h, peer_expect(&h, WIRE_FSTAT), 10, S_IFREG | 0644, 1000);
+	assert_int_equal(harness_wait(&h, &stat), 0);
+	assert_true(remote_file_has_handle(file));
+	h.session->generation++; /* as a new connection has it: now it must be the same */
+	h.done_count = 0;
+	harness_submit(&h, &stat);
+	peer_handle(&h, take_open(&h, &flags), "h2");
+	peer_attrs(&h, peer_expect(&h, WIRE_STAT), 11, S_IFREG | 0644, 1000);
+	assert_int_equal(harness_wait(&h, &stat), -ESTALE);
+	expect_close_of(&h, "h2");
+	remote_file_unref(file);
+	harness_close(&h);
+}
+
 static void test_a_file_without_name_is_stale(void **state)
 {
 	(void)state;
@@ -458,6 +485,7 @@ int main(void)
 	    cmocka_unit_test(test_a_cancelled_open_is_closed_again),
 	    cmocka_unit_test(test_a_lane_without_handle_opens_the_same_file),
 	    cmocka_unit_test(test_another_file_of_that_name_is_stale),
+	    cmocka_unit_test(test_the_first_handle_decides_which_file_it_is),
 	    cmocka_unit_test(test_a_file_without_name_is_stale),
 	    cmocka_unit_test(test_a_handle_dies_with_its_connection),
 	    cmocka_unit_test(test_some_servers_get_a_second_handle_to_read_by),

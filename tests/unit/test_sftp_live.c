@@ -347,6 +347,28 @@ static void test_a_file_is_written_read_synced_and_copied(void **state)
 	live_close(&live);
 }
 
+static void test_a_file_is_fetched_whole(void **state)
+{
+	(void)state;
+	struct live live;
+	char data[16];
+	live_open(&live, NULL);
+	put_file(&live, "f", "contents");
+	struct op op = {
+	    .kind = OP_FETCH, .path = at(&live, "f"), .data = data, .length = sizeof(data)};
+	assert_int_equal(harness_run(&live.h, &op), 0);
+	assert_int_equal(op.count, 8);
+	assert_memory_equal(data, "contents", 8);
+	assert_true(S_ISREG(op.attr.mode));
+	op.length = 7;
+	assert_int_equal(harness_run(&live.h, &op), -EFBIG);
+	op.path = at(&live, "no");
+	assert_int_equal(harness_run(&live.h, &op), -ENOENT);
+	op.path = live.dir;
+	assert_true(harness_run(&live.h, &op) < 0);
+	live_close(&live);
+}
+
 static int count_names(struct op *op, const struct remote_entry *entries, size_t count)
 {
 	unsigned *seen = op->owner;
@@ -460,6 +482,7 @@ int main(void)
 	    cmocka_unit_test(test_home_and_other_paths_are_resolved),
 	    cmocka_unit_test(test_names_of_users_and_groups_are_told),
 	    cmocka_unit_test(test_a_file_is_written_read_synced_and_copied),
+	    cmocka_unit_test(test_a_file_is_fetched_whole),
 	    cmocka_unit_test(test_a_directory_of_thousands_is_listed),
 	    cmocka_unit_test(test_a_server_denied_its_extensions),
 	    cmocka_unit_test(test_a_server_denied_requests_by_handle_and_realpath),

@@ -16,6 +16,8 @@ struct vfs_config harness_config(void)
 	                           .attr_max_ns = 60 * NS_PER_SEC,
 	                           .dir_cache = true,
 	                           .dir_cache_bytes = 64 << 20,
+	                           .prefetch = true,
+	                           .prefetch_bytes = 8 << 20,
 	                           .idmap = VFS_IDMAP_NONE,
 	                           .contain_symlinks = true};
 }
