@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 
-enum { MAX_ATTEMPTS = 5 };
+/* Of an op whose lane is lost each time: it may be what the server dies of. */
+enum { MAX_ATTEMPTS = 20 };
 
 bool choose_is_bulk(const struct op *op)
 {
