@@ -147,9 +147,8 @@ struct op {
 	struct list_node link;
 	void *lane;      /* the pool's lane that holds it */
 	int pinned_lane; /* index + 1 of the only lane that may run it; 0: any */
-	bool
-	    stays; /* a lane could not open its file again: only one that has it open will do */
-	bool sent; /* (some of) its request may have reached the server */
+	bool stays; /* a lane could not open its file again: one that has it open must do */
+	bool sent;  /* (some of) its request may have reached the server */
 	unsigned attempts; /* how often it was submitted again; also a result */
 	uint64_t submitted_ns;
 	_Atomic bool cancelled; /* the submitter lost interest; result is dropped early */
