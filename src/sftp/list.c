@@ -95,8 +95,8 @@ static void tell_bad_name(struct sftp *sftp, struct wire_text name)
 }
 
 /*
- * Passes the names of one NAME reply up. 1 when the reply was full, 0 when not; -ENODATA when it
- * had none, as some servers end; -ECANCELED when the receiver has enough; -EPROTO.
+ * Passes the names of one NAME reply up. 1 when the reply was full, 0 when not; -ENODATA when
+ * it had none, as some servers end; -ECANCELED when the receiver has enough; -EPROTO.
  */
 static int deliver(struct sftp *sftp, struct listing *listing, struct wire_in body)
 {
