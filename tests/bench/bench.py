@@ -134,6 +134,8 @@ class Bench:
                     mount.wait()
                     result = load.run(mount, self.server)
                     cpu = mount.cpu()
+                    if result.cut:
+                        time.sleep(1)  # for the replies to what was killed
                     if key not in self.verified and not result.cut:
                         if load.verify(mount, self.server):
                             result.notes.append("contents verified")
