@@ -336,6 +336,7 @@ static void note_open(struct choice *choice, const struct dentry *dentry)
 static void choose_ahead(struct choice *choice)
 {
 	struct prefetch *prefetch = choice->prefetch;
+	bool all_listed = true;
 	LOCK_SCOPE(&prefetch->lock);
 	list_for_each (at, &prefetch->ahead) {
 		struct node *dir = list_entry(at, struct node, of_places);
@@ -343,9 +344,10 @@ static void choose_ahead(struct choice *choice)
 			return;
 		if (dir->place->files)
 			choose_in(choice, dir, 0);
+		all_listed &= dir->place->orders_tried;
 	}
-	/* All that is listed has been chosen, and there would be room for more. */
-	if (choice->width)
+	/* Nothing that is listed or being listed is left, and there would be room for more. */
+	if (choice->width && all_listed)
 		pace_hungry(&prefetch->dir_pace);
 }
 
