@@ -23,6 +23,8 @@ libvfs_a_SOURCES = \
 	src/vfs/prefetch.c src/vfs/prefetch.h src/vfs/prefetch_internal.h \
 	src/vfs/prefetch_dirs.c \
 	src/vfs/prefetch_files.c \
+	src/vfs/prefetch_parcels.c \
+	src/vfs/prefetch_use.c \
 	src/vfs/rename.c \
 	src/vfs/sequence.c src/vfs/sequence.h \
 	src/vfs/setattr.c \

@@ -186,18 +186,12 @@ static void walk_from(struct walk *walk, struct node *dir, size_t from, unsigned
 	}
 }
 
-static const struct dentry *name_of(const struct node *node)
-{
-	return list_empty(&node->names) ? NULL
-	                                : list_entry(node->names.next, struct dentry, of_node);
-}
-
 /* Down from the directory, then on behind it, upwards. */
 static void walk_on(struct walk *walk, struct node *dir)
 {
 	walk_from(walk, dir, 0, 0);
 	const struct dentry *dentry;
-	for (; goes_on(walk) && (dentry = name_of(dir)); dir = dentry->parent) {
+	for (; goes_on(walk) && (dentry = first_name(dir)); dir = dentry->parent) {
 		const struct place *place = dentry->parent->place;
 		uint32_t positions[ORDER_KINDS];
 		if (!place || !place->dirs ||
@@ -247,7 +241,7 @@ static void note_visit(struct walk *walk, struct node *dir, bool cached)
 			place_reset(place);
 	}
 	keep_ancestors(prefetch, dir);
-	const struct dentry *dentry = name_of(dir);
+	const struct dentry *dentry = first_name(dir);
 	struct place *parent = dentry ? dentry->parent->place : NULL;
 	uint32_t positions[ORDER_KINDS], furthest;
 	if (!parent || !parent->dirs ||
@@ -277,7 +271,7 @@ static unsigned collect_unordered(struct prefetch *prefetch, struct node *dir,
 {
 	unsigned count = 0;
 	NODES_SCOPE(&prefetch->vfs->nodes);
-	const struct dentry *dentry = dir ? name_of(dir) : NULL;
+	const struct dentry *dentry = dir ? first_name(dir) : NULL;
 	if (dentry && dentry->parent->place && !dentry->parent->place->orders_tried)
 		found[count++] = dentry->parent;
 	list_for_each (at, &prefetch->ahead) {

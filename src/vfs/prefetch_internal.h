@@ -95,9 +95,48 @@ void place_reset(struct place *place);
 /* Without locks, the node held: makes the orders if there is a complete listing for them. */
 void place_make_orders(struct prefetch *prefetch, struct node *dir);
 
-/* ---- files (prefetch_files.c) ---- */
+/* The name by which the node is reached; NULL when it has none. nodes.lock held. */
+static inline struct dentry *first_name(const struct node *node)
+{
+	return list_empty(&node->names) ? NULL
+	                                : list_entry(node->names.next, struct dentry, of_node);
+}
 
-/* With prefetch.lock. */
+/* ---- parcels (prefetch_parcels.c), with prefetch.lock ---- */
+
+enum parcel_state { PARCEL_UNDER_WAY, PARCEL_HERE, PARCEL_REFUSED };
+
+struct parcel {
+	unsigned refs; /* the map's, the fetch's, and of those who wait */
+	struct prefetch *prefetch;
+	struct list_node of_order;  /* while in the map */
+	struct list_node of_batch;  /* until it is sent */
+	struct list_node of_flight; /* while it is under way, also when it was dropped */
+	bool in_map;
+	enum parcel_state state;
+	const struct node *dir; /* never followed */
+	struct io_whole *whole; /* NULL: given away */
+	uint64_t room;          /* bytes it takes */
+	uint64_t number;        /* in the pace */
+	uint64_t asked_ns, stamp, moves;
+	uint64_t came_ns;
+	size_t length;
+	char name[];
+};
+
+struct parcel *parcel_find(const struct prefetch *prefetch, const struct node *dir,
+                           const char *name, size_t length);
+/* A new one, to be sent right after: into the map and the books. False: no memory, and it is
+ * freed. */
+bool parcel_enter(struct parcel *parcel);
+/* Out of the map; whoever waits for it gives up. May free it. */
+void parcel_take_out(struct parcel *parcel);
+/* The same for one that was fetched in vain. */
+void parcel_drop_unused(struct parcel *parcel);
+void parcel_unref(struct parcel *parcel);
+bool parcel_is_too_old(const struct parcel *parcel, uint64_t now_ns);
+/* Without the lock: the end of its fetch. */
+void parcel_came(void *parcel, int err);
 void parcels_drop_of(struct prefetch *prefetch, const struct node *dir);
 void parcels_purge(struct prefetch *prefetch, uint64_t now_ns);
 /* Without: ends and forgets all. */
