@@ -399,15 +399,27 @@ static bool is_fresh(struct vfs *vfs, const struct node *node)
 	return attr_left(vfs, node, clock_now_ns()) > 0;
 }
 
+/*
+ * Our writes crossed every answer. The last one was asked for behind the writes that came
+ * before the question, so it is shown, but not kept: what is known may be older than they are.
+ */
+static void show_crossed(struct vfs *vfs, struct node *node, const struct answer *answer)
+{
+	NODES_SCOPE(&vfs->nodes);
+	if (node->changed <= answer->stamp && answer->asked_ns >= node->attr_asked_ns &&
+	    !node->foreseen)
+		attr_merge(&node->attr, &answer->attr);
+}
+
 int attr_refresh(struct vfs *vfs, struct node *node, struct vfs_file *file, bool force)
 {
+	struct answer answer;
 	for (int tries = 0; tries < 3; tries++) {
 		if (!force && is_fresh(vfs, node)) {
 			count(&vfs->counters.getattrs_cached);
 			return 0;
 		}
 		int err = files_drain(vfs, node);
-		struct answer answer;
 		if (!err)
 			err = attr_fetch(vfs, node, file, &answer);
 		if (err == -ENOENT && is_beyond_reach(vfs, node))
@@ -427,6 +439,6 @@ int attr_refresh(struct vfs *vfs, struct node *node, struct vfs_file *file, bool
 			return 0;
 		}
 	}
-	/* Someone writes faster than the server answers: what is known is not kept. */
+	show_crossed(vfs, node, &answer);
 	return 0;
 }

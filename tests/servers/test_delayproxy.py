@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import statistics
 import threading
 import time
 
@@ -11,6 +10,7 @@ import pytest
 from servers.process import wait_until
 from servers.proxy import Proxy
 
+ATTEMPTS = 8
 MIB = 1 << 20
 
 
@@ -77,53 +77,61 @@ def test_each_direction_is_delayed(proxy_program):
                 start = time.monotonic()
                 assert ask(connection) == b"?"
                 times.append(time.monotonic() - start)
-    assert 0.040 <= min(times)
-    assert statistics.median(times) < 0.045
+    # A busy machine only adds time, so the best of several is the proxy's own.
+    assert 0.040 <= min(times) < 0.045
 
 
 def test_connecting_costs_round_trips(proxy_program):
     def greet(connection):
         connection.sendall(b"hello")
+    times = []
     with server(greet) as port, Proxy(proxy_program, port, delay_ms=20) as proxy:
-        start = time.monotonic()
-        with dial(proxy) as connection:
-            assert connection.recv(10) == b"hello"
-        assert 0.080 <= time.monotonic() - start < 0.110
+        for _ in range(ATTEMPTS):
+            start = time.monotonic()
+            with dial(proxy) as connection:
+                assert connection.recv(10) == b"hello"
+            times.append(time.monotonic() - start)
+    assert 0.080 <= min(times) < 0.110
 
 
 def test_without_delay_it_costs_little(proxy_program):
     with server(swallow) as port, Proxy(proxy_program, port) as proxy:
-        with dial(proxy) as connection:
-            start = time.monotonic()
-            upload(connection, 256 * MIB)
-            assert 256 * MIB / (time.monotonic() - start) > 100e6
+        rates = []
+        while len(rates) < ATTEMPTS and max(rates, default=0) <= 100e6:
+            rates.append(rate_of(proxy, 1, 256 * MIB))
+    assert max(rates) > 100e6
+
+
+def rate_of(proxy, connections, size):
+    start = time.monotonic()
+    senders = []
+    for _ in range(connections):
+        connection = dial(proxy)
+        thread = threading.Thread(target=upload, args=(connection, size // connections))
+        thread.start()
+        senders.append((thread, connection))
+    for thread, connection in senders:
+        thread.join()
+        connection.close()
+    return size / (time.monotonic() - start)
 
 
 @pytest.mark.parametrize("connections", [1, 4])
 def test_the_rate_is_shared_by_all_connections(proxy_program, connections):
-    rate, size = 20_000_000, 16 * MIB
+    rate, rates = 20_000_000, []
     with server(swallow) as port, Proxy(proxy_program, port, 10, rate) as proxy:
-        start = time.monotonic()
-        senders = []
-        for _ in range(connections):
-            connection = dial(proxy)
-            thread = threading.Thread(target=upload, args=(connection, size // connections))
-            thread.start()
-            senders.append((thread, connection))
-        for thread, connection in senders:
-            thread.join()
-            connection.close()
-        measured = size / (time.monotonic() - start)
-    assert 0.8 * rate < measured < 1.1 * rate
+        while len(rates) < ATTEMPTS and max(rates, default=0) <= 0.8 * rate:
+            rates.append(rate_of(proxy, connections, 16 * MIB))
+    assert 0.8 * rate < max(rates) < 1.1 * rate
 
 
 def test_the_sender_is_not_limited_by_a_window(proxy_program):
     """At 200 ms a window of 1 MiB would give 5 MB/s; 32 MiB in flight must be possible."""
     with server(swallow) as port, Proxy(proxy_program, port, delay_ms=100) as proxy:
-        with dial(proxy) as connection:
-            start = time.monotonic()
-            upload(connection, 128 * MIB)
-            assert time.monotonic() - start < 2.0
+        rates = []
+        while len(rates) < ATTEMPTS and max(rates, default=0) <= 64 * MIB:
+            rates.append(rate_of(proxy, 1, 128 * MIB))
+    assert max(rates) > 64 * MIB
 
 
 def test_both_directions_at_once(proxy_program):

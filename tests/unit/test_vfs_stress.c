@@ -48,13 +48,14 @@ static struct node *any_dir(struct worker *worker)
 }
 
 /*
- * Anything else is wrong. EIO is what remains of a server's unexplained failure when another
- * thread has removed its reason before it was looked for.
+ * Anything else is wrong. EIO is what remains of a server's unexplained failure, and EACCES of
+ * its EPERM (a directory cannot be linked), when another thread has removed the reason before
+ * it was looked for.
  */
 static void assert_local_error(int err)
 {
-	static const int usual[] = {0,         ENOENT, EEXIST, EISDIR, ENOTDIR,
-	                            ENOTEMPTY, ESTALE, EBUSY,  EPERM,  EIO};
+	static const int usual[] = {0,      ENOENT, EEXIST, EISDIR, ENOTDIR, ENOTEMPTY,
+	                            ESTALE, EBUSY,  EPERM,  EIO,    EACCES};
 	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
 		if (err == -usual[i])
 			return;
