@@ -107,26 +107,39 @@ static void a_request_never_exceeds_the_servers_limit(void **state)
 	close_all(&f);
 }
 
+/* Reads 64 MiB in order over a server that takes `delay_ns`; the most requests in flight. */
+static unsigned peak_of_reading(void **state, const char *expected, uint64_t delay_ns)
+{
+	struct opened f = open_pattern(state, 64 * MIB);
+	fake_reset_counts(f.fake);
+	fake_set_delay(f.fake, OP_READ, delay_ns);
+	for (size_t at = 0; at < 64 * MIB; at += 128 * KIB) {
+		assert_int_equal(read_now(f.handle, at, f.buffer, 128 * KIB), 128 * KIB);
+		assert_memory_equal(f.buffer, expected + at, 128 * KIB);
+	}
+	/* each byte was asked for once */
+	assert_int_equal(fake_bytes_read(f.fake), 64 * MIB);
+	unsigned peak = fake_peak(f.fake, OP_READ);
+	close_all(&f);
+	return peak;
+}
+
 static void sequential_reading_keeps_many_requests_in_flight(void **state)
 {
 	struct harness *harness = *state;
 	struct io_config config = harness_config();
 	config.cache_size = 128 * MIB;
 	harness_configure(harness, &config);
-	struct opened f = open_pattern(state, 64 * MIB);
 	char *expected = malloc(64 * MIB);
 	assert_non_null(expected);
 	fill_pattern(expected, 0, 64 * MIB);
-	fake_set_delay(f.fake, OP_READ, 20 * NS_PER_MS);
-	for (size_t at = 0; at < 64 * MIB; at += 128 * KIB) {
-		assert_int_equal(read_now(f.handle, at, f.buffer, 128 * KIB), 128 * KIB);
-		assert_memory_equal(f.buffer, expected + at, 128 * KIB);
-	}
+	/* On a busy machine the reader may be slower than a near server: then a farther one. */
+	static const uint64_t delays_ms[] = {20, 100, 500};
+	unsigned peak = 0;
+	for (size_t i = 0; i < ARRAY_LEN(delays_ms) && peak < 64; i++)
+		peak = peak_of_reading(state, expected, delays_ms[i] * NS_PER_MS);
 	free(expected);
-	assert_true(fake_peak(f.fake, OP_READ) >= 64);
-	/* and each byte was asked for once */
-	assert_int_equal(fake_bytes_read(f.fake), 64 * MIB);
-	close_all(&f);
+	assert_true(peak >= 64);
 }
 
 static void without_read_ahead_only_what_is_asked_is_fetched(void **state)
